@@ -1,0 +1,94 @@
+//! What the store of one instance holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, Store, StoreLimits, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use super::outbound_http::Hooks;
+use crate::config::GuestLimits;
+use crate::limits::memory;
+use crate::telemetry::guest_log::{GuestLog, LogTag};
+
+/// Where an instance belongs.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// The guest's name.
+    pub(crate) guest: Arc<str>,
+    /// The place in the pool; the pool has one for each permit.
+    pub(crate) slot: OwnedSemaphorePermit,
+}
+
+/// The data of a store.
+pub(crate) struct State {
+    table: ResourceTable,
+    wasi: WasiCtx,
+    http: WasiHttpCtx,
+    hooks: Hooks,
+    limits: StoreLimits,
+    log: GuestLog,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl State {
+    /// A fresh instance's data.
+    pub(crate) fn new(origin: Origin, limits: &GuestLimits) -> Self {
+        static INSTANCES: AtomicU64 = AtomicU64::new(0);
+        let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        let log = GuestLog::new(LogTag::new(origin.guest, instance));
+        Self {
+            table: ResourceTable::new(),
+            wasi: super::wasi::instance(&log),
+            http: WasiHttpCtx::new(),
+            hooks: Hooks,
+            limits: memory::store_limits(limits),
+            log,
+            _slot: origin.slot,
+        }
+    }
+
+    /// A store whose guest yields at every epoch tick and grows no further than its limits.
+    pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
+        let mut store = Store::new(engine, self);
+        store.limiter(|state| &mut state.limits);
+        // tokio's own yield lets the I/O driver and all other ready tasks go first, so that guests that
+        // only compute never keep a new request from being read.
+        store.epoch_deadline_callback(|_| {
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        });
+        store.set_epoch_deadline(1);
+        store
+    }
+
+    /// The log of this instance's stdout and stderr.
+    pub(crate) fn log(&self) -> &GuestLog {
+        &self.log
+    }
+
+    /// The host's side of the guest's resources.
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.hooks }
+    }
+}

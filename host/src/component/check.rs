@@ -1,0 +1,227 @@
+//! What can be told about a file before, and about a component after it is compiled, in one line each.
+
+use std::io::Read;
+use std::path::Path;
+
+use wasmparser::{Encoding, Parser, Payload};
+use wasmtime::Engine;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker};
+
+use super::Source;
+use crate::capability::State;
+use crate::config::GuestLimits;
+use crate::engine::{InstanceNeeds, Wasi};
+use crate::error::LoadProblem;
+
+/// A larger file is no component that anybody could serve.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// Reads a file and says what it is.
+pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadProblem> {
+    let bytes = read_bytes(path)?;
+    let not_component = |what: &str| LoadProblem::NotComponent(what.to_owned());
+    if bytes.is_empty() {
+        return Err(not_component("the file is empty"));
+    }
+    if bytes.starts_with(b"\x7fELF") {
+        return match Engine::detect_precompiled(&bytes) {
+            Some(wasmtime::Precompiled::Component) if allow_precompiled => {
+                Ok(Source { bytes: Vec::new(), wasi: None, precompiled: true })
+            }
+            Some(wasmtime::Precompiled::Component) => Err(not_component(
+                "is a precompiled component, which runs unchecked; --allow-precompiled loads it if you trust it",
+            )),
+            Some(wasmtime::Precompiled::Module) => {
+                Err(not_component("is a precompiled core module, not a component"))
+            }
+            None => Err(not_component("is a native (ELF) file, not a WebAssembly component")),
+        };
+    }
+    let bytes = if bytes.starts_with(b"\0asm") {
+        bytes
+    } else {
+        from_text(bytes)?
+    };
+    let wasi = Some(kind(&bytes)?);
+    Ok(Source { bytes, wasi, precompiled: false })
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, LoadProblem> {
+    let file = std::fs::File::open(path).map_err(LoadProblem::Unreadable)?;
+    let about = file.metadata().map_err(LoadProblem::Unreadable)?;
+    if about.is_dir() {
+        return Err(LoadProblem::NotComponent("is a folder, not a component".to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(about.len().min(LARGEST_FILE)).unwrap_or(0));
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(LoadProblem::Unreadable)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(LoadProblem::NotComponent("is larger than 1 GiB".to_owned()));
+    }
+    Ok(bytes)
+}
+
+/// WebAssembly text becomes binary; anything else is refused.
+fn from_text(bytes: Vec<u8>) -> Result<Vec<u8>, LoadProblem> {
+    let neither = "is neither a WebAssembly component nor WebAssembly text";
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(LoadProblem::NotComponent(neither.to_owned()));
+    };
+    if !text.trim_start().starts_with(['(', ';']) {
+        return Err(LoadProblem::NotComponent(neither.to_owned()));
+    }
+    wat::parse_str(&text).map_err(|error| {
+        let error = error.to_string();
+        LoadProblem::Invalid(error.lines().next().unwrap_or_default().to_owned())
+    })
+}
+
+/// Finds out which of the two handlers a component exports, by reading its outermost sections.
+fn kind(bytes: &[u8]) -> Result<Wasi, LoadProblem> {
+    let mut exports = Vec::new();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| LoadProblem::Invalid(error.message().to_owned()))?;
+        match payload {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(LoadProblem::NotComponent(
+                    "is a core module, and only components can be served; \
+                     build for wasm32-wasip2 or wrap it with `wasm-tools component new`"
+                        .to_owned(),
+                ));
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    let export =
+                        export.map_err(|error| LoadProblem::Invalid(error.message().to_owned()))?;
+                    exports.push(export.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    let exported = |prefix: &str| exports.iter().any(|name| name.starts_with(prefix));
+    // The order of `wasmtime serve`: the newer interface wins.
+    if exported("wasi:http/handler@0.3.") {
+        Ok(Wasi::P3)
+    } else if exported("wasi:http/incoming-handler@0.2.") {
+        Ok(Wasi::P2)
+    } else {
+        Err(LoadProblem::NoHandler(no_handler_help(&exports)))
+    }
+}
+
+fn no_handler_help(exports: &[String]) -> String {
+    if exports.iter().any(|name| name.starts_with("wasi:cli/run@")) {
+        return "it is a command (`wasi:cli/run`): run it with `wasmtime run`, \
+                or build it against the world `wasi:http/proxy` or `wasi:http/service`"
+            .to_owned();
+    }
+    match exports {
+        [] => "it exports nothing".to_owned(),
+        _ => {
+            let shown: Vec<_> = exports.iter().take(4).map(|name| format!("`{name}`")).collect();
+            format!("it exports {}", shown.join(", "))
+        }
+    }
+}
+
+/// What one instance needs as far as the component itself tells, refused where a limit is below it.
+pub(super) fn needs(
+    component: &Component,
+    limits: &GuestLimits,
+) -> Result<InstanceNeeds, LoadProblem> {
+    let mut needs = InstanceNeeds::default();
+    let Some(resources) = component.resources_required() else {
+        return Ok(needs);
+    };
+    let memory = resources.max_initial_memory_size.unwrap_or(0);
+    if memory > limits.memory {
+        return Err(LoadProblem::OverLimit {
+            need: format!("{} of memory", bytesize::ByteSize(memory)),
+            limit: bytesize::ByteSize(limits.memory).to_string(),
+            flag: "--max-memory",
+        });
+    }
+    let elements = usize::try_from(resources.max_initial_table_size.unwrap_or(0)).unwrap_or(usize::MAX);
+    if elements > limits.table_elements {
+        return Err(LoadProblem::OverLimit {
+            need: format!("a table of {elements} elements"),
+            limit: limits.table_elements.to_string(),
+            flag: "--max-table-elements",
+        });
+    }
+    needs.memories = needs.memories.max(resources.num_memories);
+    needs.tables = needs.tables.max(resources.num_tables);
+    needs.table_elements = needs.table_elements.max(elements);
+    Ok(needs)
+}
+
+/// What the instances that are alive in this engine take from its pool.
+pub(super) fn used(engine: &Engine) -> InstanceNeeds {
+    let Some(metrics) = engine.pooling_allocator_metrics() else {
+        return InstanceNeeds::default();
+    };
+    InstanceNeeds {
+        core_instances: u32::try_from(metrics.core_instances()).unwrap_or(u32::MAX),
+        memories: u32::try_from(metrics.memories()).unwrap_or(u32::MAX),
+        tables: u32::try_from(metrics.tables()).unwrap_or(u32::MAX),
+        table_elements: 0,
+    }
+}
+
+/// Refuses a component that imports an interface which the linker does not have.
+pub(super) fn imports(component: &Component, linker: &Linker<State>) -> Result<(), LoadProblem> {
+    let engine = linker.engine();
+    for (name, item) in component.component_type().imports(engine) {
+        let is_instance = matches!(item.ty, ComponentItem::ComponentInstance(_));
+        if is_instance && known_interface(name) {
+            continue;
+        }
+        return Err(missing_import(name));
+    }
+    Ok(())
+}
+
+/// Whether an interface belongs to a package that is linked in full.
+fn known_interface(name: &str) -> bool {
+    let Some((path, version)) = name.split_once('@') else {
+        return false;
+    };
+    let Some((package, _)) = path.split_once('/') else {
+        return false;
+    };
+    let packages = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:http", "wasi:random", "wasi:sockets"];
+    match version {
+        _ if version.starts_with("0.2.") => packages.contains(&package) || package == "wasi:io",
+        _ if version.starts_with("0.3.") => packages.contains(&package),
+        _ => false,
+    }
+}
+
+fn missing_import(name: &str) -> LoadProblem {
+    let help = if name.starts_with("wasi:") {
+        "it has WASI 0.2.x and 0.3.x: cli, clocks, filesystem, http, io, random and sockets"
+    } else {
+        "remove the import, or satisfy it by composition (`wac plug`)"
+    };
+    LoadProblem::MissingImport { import: name.to_owned(), help: help.to_owned() }
+}
+
+/// The linker's refusal as one line, with the import's name where it tells one.
+pub(super) fn link_error(error: &wasmtime::Error) -> LoadProblem {
+    let text = one_line(error);
+    match text.split('`').nth(1) {
+        Some(name) => LoadProblem::MissingImport { import: name.to_owned(), help: text.clone() },
+        None => LoadProblem::Invalid(text),
+    }
+}
+
+/// An error and its causes on one line.
+pub(super) fn one_line(error: &wasmtime::Error) -> String {
+    let text = format!("{error:#}");
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}

@@ -1,0 +1,217 @@
+//! From a file to something that can be instantiated: read, checked (`check`), compiled or taken from the
+//! cache (`cache`), linked, and tried once. Never on the request path. Start with [`Loader::load`].
+
+mod cache;
+mod check;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::Engine;
+use wasmtime_wasi_http::p2::bindings::ProxyPre;
+use wasmtime_wasi_http::p3::bindings::ServicePre;
+
+use self::cache::Cache;
+use crate::capability::{self, Origin, State};
+use crate::config::{CacheConfig, GuestConfig};
+use crate::engine::{self, GuestEngine, InstanceNeeds, PoolPlan, Ticker, Wasi};
+use crate::error::{LoadError, LoadProblem};
+use crate::telemetry::progress::Compiling;
+
+/// A component that is ready to be instantiated.
+pub(crate) enum Ready {
+    /// Exports `wasi:http/incoming-handler@0.2.x`.
+    P2(ProxyPre<State>),
+    /// Exports `wasi:http/handler@0.3.x`. One that exports both is this, as in `wasmtime serve`.
+    P3(ServicePre<State>),
+}
+
+/// What [`Loader::load`] makes of a file.
+pub(crate) struct Loaded {
+    pub(crate) ready: Ready,
+    pub(crate) engine: GuestEngine,
+}
+
+/// Turns files into guests.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    cache: Option<Cache>,
+    ticker: Ticker,
+    requests: usize,
+}
+
+/// A component's bytes and what a look at them told.
+struct Source {
+    bytes: Vec<u8>,
+    wasi: Option<Wasi>,
+    precompiled: bool,
+}
+
+impl Loader {
+    /// A loader for a host that admits `requests` at once.
+    pub(crate) fn new(cache: &CacheConfig, ticker: Ticker, requests: usize) -> Self {
+        let cache = match cache {
+            CacheConfig::Off => None,
+            CacheConfig::Folder(folder) => Cache::open(folder),
+        };
+        Self { cache, ticker, requests }
+    }
+
+    /// Reads, compiles, links and tries a component.
+    pub(crate) async fn load(self: &Arc<Self>, guest: &GuestConfig) -> Result<Loaded, LoadError> {
+        let loader = Arc::clone(self);
+        let config = guest.clone();
+        let compiled = tokio::task::spawn_blocking(move || loader.compile(&config)).await;
+        let result = match compiled {
+            Ok(Ok(compiled)) => self.try_out(guest, compiled).await,
+            Ok(Err(problem)) => Err(problem),
+            Err(error) => Err(LoadProblem::Invalid(error.to_string())),
+        };
+        result.map_err(|problem| LoadError { path: guest.component.clone(), problem })
+    }
+
+    fn compile(&self, guest: &GuestConfig) -> Result<Compiled, LoadProblem> {
+        let source = check::read(&guest.component, guest.allow_precompiled)?;
+        // A precompiled file does not tell which engine it was made for; the other one refuses it.
+        let kinds = match source.wasi {
+            Some(wasi) => vec![wasi],
+            None => vec![Wasi::P3, Wasi::P2],
+        };
+        let mut refusal = LoadProblem::Invalid("no engine accepts it".to_owned());
+        for wasi in kinds {
+            match self.compile_for(guest, &source, wasi, InstanceNeeds::default()) {
+                Ok(compiled) => return Ok(compiled),
+                Err(problem) => refusal = problem,
+            }
+        }
+        Err(refusal)
+    }
+
+    fn compile_for(
+        &self,
+        guest: &GuestConfig,
+        source: &Source,
+        wasi: Wasi,
+        needs: InstanceNeeds,
+    ) -> Result<Compiled, LoadProblem> {
+        let plan = PoolPlan::new(self.requests, guest.limits.memory, needs);
+        let engine = engine::build(wasi, &plan, &self.ticker)
+            .map_err(|error| LoadProblem::Engine(format!("{error:#}")))?;
+        let component = self.component(&guest.component, source, &engine.engine)?;
+        let static_needs = check::needs(&component, &guest.limits)?;
+        if engine.pooled && !needs.cover(static_needs) {
+            drop((component, engine));
+            return self.compile_for(guest, source, wasi, needs.union(static_needs));
+        }
+        // Later instances share this image instead of building it on the first request.
+        component
+            .initialize_copy_on_write_image()
+            .map_err(|error| LoadProblem::Invalid(check::one_line(&error)))?;
+        Ok(Compiled { engine, component, wasi, needs })
+    }
+
+    fn component(
+        &self,
+        path: &Path,
+        source: &Source,
+        engine: &Engine,
+    ) -> Result<Component, LoadProblem> {
+        if source.precompiled {
+            return cache::deserialize_precompiled(engine, path)
+                .map_err(|error| LoadProblem::Invalid(check::one_line(&error)));
+        }
+        if let Some(component) = self.cache.as_ref().and_then(|cache| cache.get(engine, &source.bytes)) {
+            return Ok(component);
+        }
+        let progress = Compiling::begin(path, source.bytes.len());
+        let component = Component::from_binary(engine, &source.bytes)
+            .map_err(|error| LoadProblem::Invalid(check::one_line(&error)))?;
+        progress.done();
+        if let Some(cache) = &self.cache {
+            cache.put(engine, &source.bytes, &component);
+        }
+        Ok(component)
+    }
+
+    /// Links the component and makes its first instance, which also shows what each one takes from the pool.
+    async fn try_out(
+        self: &Arc<Self>,
+        guest: &GuestConfig,
+        compiled: Compiled,
+    ) -> Result<Loaded, LoadProblem> {
+        let (ready, used) = compiled.link_and_start(guest).await?;
+        if !compiled.engine.pooled || compiled.needs.cover(used) {
+            return Ok(Loaded { ready, engine: compiled.engine });
+        }
+        let needs = compiled.needs.union(used);
+        drop((ready, compiled));
+        let loader = Arc::clone(self);
+        let config = guest.clone();
+        let again = tokio::task::spawn_blocking(move || {
+            let source = check::read(&config.component, config.allow_precompiled)?;
+            let wasi = source.wasi.unwrap_or(Wasi::P3);
+            loader.compile_for(&config, &source, wasi, needs)
+        });
+        let compiled = match again.await {
+            Ok(compiled) => compiled?,
+            Err(error) => return Err(LoadProblem::Invalid(error.to_string())),
+        };
+        let (ready, _) = compiled.link_and_start(guest).await?;
+        Ok(Loaded { ready, engine: compiled.engine })
+    }
+}
+
+/// A component in its engine, not yet linked.
+struct Compiled {
+    engine: GuestEngine,
+    component: Component,
+    wasi: Wasi,
+    needs: InstanceNeeds,
+}
+
+impl Compiled {
+    async fn link_and_start(
+        &self,
+        guest: &GuestConfig,
+    ) -> Result<(Ready, InstanceNeeds), LoadProblem> {
+        let mut linker = Linker::<State>::new(&self.engine.engine);
+        capability::link(&mut linker, self.wasi)
+            .map_err(|error| LoadProblem::Engine(check::one_line(&error)))?;
+        check::imports(&self.component, &linker)?;
+        let pre = linker
+            .instantiate_pre(&self.component)
+            .map_err(|error| check::link_error(&error))?;
+        let used = self.warm_up(guest, &pre).await?;
+        let ready = match self.wasi {
+            Wasi::P2 => ProxyPre::new(pre).map(Ready::P2),
+            Wasi::P3 => ServicePre::new(pre).map(Ready::P3),
+        };
+        let ready = ready.map_err(|error| LoadProblem::NoHandler(check::one_line(&error)))?;
+        Ok((ready, used))
+    }
+
+    async fn warm_up(
+        &self,
+        guest: &GuestConfig,
+        pre: &InstancePre<State>,
+    ) -> Result<InstanceNeeds, LoadProblem> {
+        let failed = |error: String| LoadProblem::WarmUp(error);
+        let slot = Arc::clone(&self.engine.slots)
+            .acquire_owned()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let origin = Origin { guest: guest.name.as_str().into(), slot };
+        let mut store = State::new(origin, &guest.limits).into_store(&self.engine.engine);
+        let start = pre.instantiate_async(&mut store);
+        match guest.limits.wall {
+            Some(wall) => match tokio::time::timeout(wall, start).await {
+                Ok(instance) => instance,
+                Err(_) => return Err(failed(format!("not ready after {wall:?}"))),
+            },
+            None => start.await,
+        }
+        .map_err(|error| failed(check::one_line(&error)))?;
+        Ok(check::used(&self.engine.engine))
+    }
+}

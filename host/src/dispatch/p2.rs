@@ -1,0 +1,236 @@
+//! Calls of WASI 0.2 guests (`wasi:http/incoming-handler.handle`). The guest runs inside the future that
+//! awaits its response head and then inside the response body's `poll_frame`: no task, no queue, and
+//! dropping either of them cancels the guest.
+
+mod idle;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Response;
+use tokio::sync::oneshot;
+use wasmtime::Store;
+use wasmtime_wasi::I32Exit;
+use wasmtime_wasi_http::WasiHttpView;
+use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme};
+use wasmtime_wasi_http::p2::bindings::{Proxy, ProxyPre};
+use wasmtime_wasi_http::p2::body::{HostOutgoingBody, HyperOutgoingBody};
+
+use self::idle::{IdleInstances, Instance};
+use super::body::{BodyLimits, GuestBody, Producer};
+use super::{Admitted, GuestRequest, code};
+use crate::capability::State;
+use crate::component::Ready;
+use crate::error::RequestError;
+use crate::guest::Guest;
+use crate::limits::deadline::{Deadline, Upload};
+use crate::task::Tasks;
+
+/// How requests reach a WASI 0.2 guest.
+#[derive(Debug)]
+pub(super) struct Front {
+    guest: Arc<Guest>,
+    idle: Arc<IdleInstances>,
+    tasks: Tasks,
+}
+
+/// What the guest hands to `response-outparam.set`.
+type Head = Result<Response<HyperOutgoingBody>, ErrorCode>;
+
+/// How a call ended.
+#[derive(Debug)]
+struct Ending {
+    result: Result<(), RequestError>,
+    /// A response body was neither finished nor dropped by the guest.
+    body_leaked: bool,
+}
+
+type Call = Pin<Box<dyn Future<Output = Ending> + Send>>;
+
+impl Front {
+    pub(super) fn new(guest: Arc<Guest>, tasks: Tasks) -> Self {
+        let idle = IdleInstances::new(&guest.limits.reuse);
+        Self { guest, idle, tasks }
+    }
+
+    /// Runs the guest until its response head is there.
+    pub(super) async fn call(
+        &self,
+        admitted: Admitted,
+        request: GuestRequest,
+        upload: Option<Arc<Upload>>,
+    ) -> Result<Response<GuestBody>, RequestError> {
+        let wall = self.guest.limits.wall;
+        let mut deadline = Deadline::new(wall, upload);
+        let (sender, mut head) = oneshot::channel();
+        let call: Call = Box::pin(run(
+            Arc::clone(&self.guest),
+            Arc::clone(&self.idle),
+            admitted,
+            request,
+            sender,
+        ));
+        let mut running = Running { call: Some(call), ending: None, tasks: self.tasks.clone(), wall };
+        let head: Head = poll_fn(|cx| {
+            running.poll_progress(cx);
+            match Pin::new(&mut head).poll(cx) {
+                Poll::Ready(Ok(head)) => return Poll::Ready(Ok(head)),
+                Poll::Ready(Err(_)) | Poll::Pending => {}
+            }
+            if let Some(ending) = running.ending.take() {
+                let error = ending.result.err().unwrap_or(RequestError::NoResponse);
+                return Poll::Ready(Err(error));
+            }
+            match (deadline.poll_expired(cx), wall) {
+                (Poll::Ready(()), Some(wall)) => Poll::Ready(Err(RequestError::Deadline(wall))),
+                _ => Poll::Pending,
+            }
+        })
+        .await?;
+        match head {
+            Err(code) => Err(code::from_p2(&code)),
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                let length = super::content_length(&head.headers)?;
+                let limits = BodyLimits::from(&self.guest.limits);
+                let body = GuestBody::new(body, Producer::P2(running), limits, length);
+                Ok(Response::from_parts(head, body))
+            }
+        }
+    }
+}
+
+/// A guest that may still have work to do.
+pub(super) struct Running {
+    call: Option<Call>,
+    ending: Option<Ending>,
+    tasks: Tasks,
+    wall: Option<Duration>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("ended", &self.call.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Runs the guest as far as it gets.
+    pub(super) fn poll_progress(&mut self, cx: &mut Context<'_>) {
+        if let Some(call) = &mut self.call
+            && let Poll::Ready(ending) = call.as_mut().poll(cx)
+        {
+            self.call = None;
+            self.ending = Some(ending);
+        }
+    }
+
+    /// Whether a body that has ended was ended by the guest, and not only by the end of the guest.
+    pub(super) fn body_was_finished(&self) -> bool {
+        self.ending.as_ref().is_none_or(|ending| !ending.body_leaked)
+    }
+
+    /// Lets the guest work on after its response, for as long as it may take for a response.
+    pub(super) fn finish_in_background(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let wall = self.wall;
+        self.tasks.spawn(async move {
+            match wall {
+                None => drop(call.await),
+                Some(wall) => {
+                    if tokio::time::timeout(wall, call).await.is_err() {
+                        tracing::warn!(?wall, "guest stopped: its work after the response took too long");
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// One call from an instance to its end. Whoever drops this cancels the guest.
+async fn run(
+    guest: Arc<Guest>,
+    idle: Arc<IdleInstances>,
+    admitted: Admitted,
+    request: GuestRequest,
+    sender: oneshot::Sender<Head>,
+) -> Ending {
+    let failed = |error| Ending { result: Err(error), body_leaked: false };
+    let mut instance = match idle.take() {
+        Some(instance) => instance,
+        None => match fresh(&guest).await {
+            Ok(instance) => instance,
+            Err(error) => return failed(error),
+        },
+    };
+    let tagged = instance.store.data().log().tag(admitted.id);
+    let result = invoke(&mut instance, request, sender).await;
+    let body_leaked = has_open_body(&mut instance.store);
+    let result = result.map_err(|error| match error.downcast_ref::<I32Exit>() {
+        Some(I32Exit(status)) => RequestError::Exit(*status),
+        None => RequestError::Trap(error),
+    });
+    let clean_exit = matches!(result, Err(RequestError::Exit(0)));
+    match &result {
+        Err(error) if !clean_exit || body_leaked => {
+            tracing::warn!(request = %admitted.id, guest = %guest.name, %error, "guest failed");
+        }
+        _ if body_leaked => {
+            tracing::warn!(request = %admitted.id, guest = %guest.name, "guest left its response body unfinished");
+        }
+        _ => {}
+    }
+    drop(tagged);
+    if result.is_ok() && !body_leaked {
+        idle.give_back(instance);
+    }
+    Ending { result, body_leaked }
+}
+
+/// A new instance in a new store.
+async fn fresh(guest: &Guest) -> Result<Instance, RequestError> {
+    let mut store = guest.store().await.map_err(|_overloaded| RequestError::Overloaded)?;
+    let proxy = pre(guest)?.instantiate_async(&mut store).await.map_err(super::start_error)?;
+    Ok(Instance::new(store, proxy))
+}
+
+fn pre(guest: &Guest) -> Result<&ProxyPre<State>, RequestError> {
+    match &guest.ready {
+        Ready::P2(pre) => Ok(pre),
+        Ready::P3(_) => Err(RequestError::InvalidResponse("the guest is not a WASI 0.2 one")),
+    }
+}
+
+async fn invoke(
+    instance: &mut Instance,
+    request: GuestRequest,
+    sender: oneshot::Sender<Head>,
+) -> wasmtime::Result<()> {
+    let scheme = match request.uri().scheme() {
+        Some(scheme) if *scheme == http::uri::Scheme::HTTPS => Scheme::Https,
+        _ => Scheme::Http,
+    };
+    let Instance { store, proxy, .. } = instance;
+    let mut http = store.data_mut().http();
+    let request = http.new_incoming_request(scheme, request)?;
+    let outparam = http.new_response_outparam(sender)?;
+    handle(proxy, store, request, outparam).await
+}
+
+async fn handle(
+    proxy: &Proxy,
+    store: &mut Store<State>,
+    request: wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostIncomingRequest>,
+    outparam: wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostResponseOutparam>,
+) -> wasmtime::Result<()> {
+    proxy.wasi_http_incoming_handler().call_handle(store, request, outparam).await
+}
+
+/// Whether the guest still owns an outgoing body. wasmtime ends such a body when the store is dropped, and
+/// then it looks the same as one that the guest has finished.
+fn has_open_body(store: &mut Store<State>) -> bool {
+    store.data_mut().table().iter_mut().any(|entry| entry.is::<HostOutgoingBody>())
+}

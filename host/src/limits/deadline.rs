@@ -1,0 +1,174 @@
+//! Wall time of a guest, less the time for which it waits for its client's upload.
+
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::body::BodyFault;
+
+/// What a request's body reports to those who wait for its answer.
+#[derive(Debug, Default)]
+pub(crate) struct Upload {
+    clock: Mutex<UploadClock>,
+    fault: OnceLock<BodyFault>,
+}
+
+#[derive(Debug, Default)]
+struct UploadClock {
+    waited: Duration,
+    since: Option<Instant>,
+}
+
+impl Upload {
+    /// The guest wants bytes and the client has sent none.
+    pub(super) fn begin_wait(&self) {
+        let mut clock = self.lock();
+        clock.since.get_or_insert_with(Instant::now);
+    }
+
+    /// The bytes have come, or nobody waits for them any more.
+    pub(super) fn end_wait(&self) {
+        let mut clock = self.lock();
+        if let Some(since) = clock.since.take() {
+            clock.waited += since.elapsed();
+        }
+    }
+
+    /// How long the guest has waited for its client so far.
+    pub(crate) fn waited(&self) -> Duration {
+        let clock = self.lock();
+        clock.waited + clock.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    pub(super) fn set_fault(&self, fault: BodyFault) {
+        // Only the first fault is the cause; what follows it is a consequence.
+        let _ = self.fault.set(fault);
+    }
+
+    /// Why the body ended early, if it did.
+    pub(crate) fn fault(&self) -> Option<BodyFault> {
+        self.fault.get().copied()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, UploadClock> {
+        self.clock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Fires once when the wall time is over. No timer exists before it is first polled.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    start: Instant,
+    wall: Option<Duration>,
+    upload: Option<Arc<Upload>>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    /// Counts from now; `None` never fires.
+    pub(crate) fn new(wall: Option<Duration>, upload: Option<Arc<Upload>>) -> Self {
+        Self { start: Instant::now(), wall, upload, sleep: None }
+    }
+
+    /// Ready when the wall time, less the upload's waits, is over.
+    pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(wall) = self.wall else {
+            return Poll::Pending;
+        };
+        loop {
+            let waited = self.upload.as_ref().map_or(Duration::ZERO, |upload| upload.waited());
+            let end = self.start + wall + waited;
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(end)));
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if Instant::now() >= end {
+                return Poll::Ready(());
+            }
+            // The client's upload took some of the time: wait for the rest.
+            sleep.as_mut().reset(end);
+        }
+    }
+}
+
+/// Restarts at every sign of life and fires after a silence. Its timer exists only while somebody waits.
+#[derive(Debug)]
+pub(crate) struct IdleTimer {
+    limit: Option<Duration>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    armed: bool,
+}
+
+impl IdleTimer {
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        Self { limit, sleep: None, armed: false }
+    }
+
+    /// There was a sign of life.
+    pub(crate) fn touch(&mut self) {
+        self.armed = false;
+    }
+
+    /// Ready when nothing happened for the whole limit.
+    pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = self.limit else {
+            return Poll::Pending;
+        };
+        if !self.armed {
+            self.armed = true;
+            let end = Instant::now() + limit;
+            match &mut self.sleep {
+                Some(sleep) => sleep.as_mut().reset(end),
+                None => self.sleep = Some(Box::pin(sleep_until(end))),
+            }
+        }
+        match &mut self.sleep {
+            Some(sleep) => sleep.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn upload_time_is_not_billed() {
+        let upload = Arc::new(Upload::default());
+        let mut deadline = Deadline::new(Some(Duration::from_secs(10)), Some(Arc::clone(&upload)));
+        let begin = Instant::now();
+        upload.begin_wait();
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        upload.end_wait();
+        poll_fn(|cx| deadline.poll_expired(cx)).await;
+        assert_eq!(begin.elapsed().as_secs(), 17);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_wall_time_never_fires() {
+        let mut deadline = Deadline::new(None, None);
+        let fired = tokio::time::timeout(
+            Duration::from_secs(3600),
+            poll_fn(|cx| deadline.poll_expired(cx)),
+        );
+        assert!(fired.await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_timer_restarts() {
+        let mut idle = IdleTimer::new(Some(Duration::from_secs(3)));
+        let begin = Instant::now();
+        let early = tokio::time::timeout(Duration::from_secs(2), poll_fn(|cx| idle.poll_idle(cx)));
+        assert!(early.await.is_err());
+        idle.touch();
+        poll_fn(|cx| idle.poll_idle(cx)).await;
+        assert_eq!(begin.elapsed().as_secs(), 5);
+    }
+}

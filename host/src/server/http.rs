@@ -1,0 +1,166 @@
+//! The front for HTTP/1.0, HTTP/1.1 and HTTP/2 without TLS.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::authority;
+use super::socket::{Connection, InFlight, Socket, Watchdog};
+use crate::config::ListenerConfig;
+use crate::error::RequestError;
+use crate::handler::{ConnInfo, Handler, ResponseBody};
+use crate::limits::body::LimitedBody;
+use crate::task::Tasks;
+
+/// Serves the connections of one listener.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpFront {
+    handler: Arc<Handler>,
+    config: Arc<ListenerConfig>,
+    builder: auto::Builder<Tasks>,
+}
+
+/// HTTP/2 streams run as tasks of their own.
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.spawn(future);
+    }
+}
+
+impl HttpFront {
+    pub(crate) fn new(handler: Arc<Handler>, config: Arc<ListenerConfig>) -> Self {
+        let mut builder = auto::Builder::new(handler.tasks.clone());
+        builder
+            .http1()
+            // A client that has closed only its sending side still gets its answer.
+            .half_close(true)
+            // The connection's own watchdog tells idle from slow; hyper's timer does not.
+            .header_read_timeout(None)
+            .pipeline_flush(true);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(256);
+        Self { handler, config, builder }
+    }
+
+    /// Serves one connection until it ends, takes too long, or is drained.
+    pub(crate) async fn serve_connection(
+        &self,
+        stream: TcpStream,
+        info: ConnInfo,
+        mut drain: watch::Receiver<bool>,
+    ) {
+        let connection = Connection::new(stream, &self.config);
+        let io = TokioIo::new(Socket(Arc::clone(&connection)));
+        let service = {
+            let front = self.clone();
+            let connection = Arc::clone(&connection);
+            service_fn(move |request| {
+                let in_flight = connection.begin_request();
+                let front = front.clone();
+                let connection = Arc::clone(&connection);
+                async move { front.answer(connection, in_flight, info, request).await }
+            })
+        };
+        let mut serving = pin!(self.builder.serve_connection(io, service));
+        let mut watchdog = Watchdog::new(Arc::clone(&connection));
+        let mut draining = pin!(async move { drain.wait_for(|draining| *draining).await.is_ok() });
+        let mut drain_began = false;
+        let mut drained = false;
+        let result = poll_fn(|cx| {
+            if !drain_began {
+                drain_began = draining.as_mut().poll(cx).is_ready();
+            }
+            if drain_began && !drained && connection.may_stop_reading() {
+                drained = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+                return Poll::Ready(result.map_err(|error| error.to_string()));
+            }
+            watchdog.poll_expired(cx).map(|()| Err("the client took too long".to_owned()))
+        })
+        .await;
+        if let Err(error) = result {
+            tracing::debug!(peer = %info.peer, error, "connection closed");
+        }
+    }
+
+    /// Answers one request, unless its client goes away.
+    ///
+    /// # Errors
+    /// `Vanished` when there is nobody to answer.
+    async fn answer(
+        &self,
+        connection: Arc<Connection>,
+        in_flight: InFlight,
+        info: ConnInfo,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<CountedBody>, Vanished> {
+        let checked = match authority::make_absolute(&mut request, info.local) {
+            Ok(()) => {
+                let body_idle = self.config.body_idle;
+                Ok(request.map(|body| LimitedBody::new(body, body_idle)))
+            }
+            Err(reason) => {
+                let (head, _body) = request.into_parts();
+                Err((RequestError::BadRequest(reason), Request::from_parts(head, ())))
+            }
+        };
+        let mut answer = pin!(self.handler.handle(info, checked));
+        let mut vanished = pin!(connection.vanished());
+        let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Ok(response)),
+            // Only asked while there is something to wait for.
+            Poll::Pending => vanished.as_mut().poll(cx).map(|()| Err(Vanished)),
+        })
+        .await?;
+        Ok(response.map(|body| CountedBody { body, _in_flight: in_flight }))
+    }
+}
+
+/// The client is gone; hyper closes the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the client went away before it was answered")]
+struct Vanished;
+
+/// A response body that marks its request as in flight.
+#[derive(Debug)]
+struct CountedBody {
+    body: ResponseBody,
+    _in_flight: InFlight,
+}
+
+impl http_body::Body for CountedBody {
+    type Data = bytes::Bytes;
+    type Error = crate::handler::Broken;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        std::pin::Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,351 @@
+//! One client's TCP connection: what phase it is in and for how long, and whether the client is still there.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::config::ListenerConfig;
+
+/// An interim response that every HTTP/1.1 client must be able to skip (RFC 9110, 15.2).
+const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// How long a client that has closed its sending side is left alone before it is probed.
+const HALF_CLOSE_GRACE: Duration = Duration::from_millis(500);
+const TIMEOUT_ANSWER: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
+
+/// What the connection is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The first byte of its life.
+    Fresh,
+    /// The rest of a request head.
+    Head,
+    /// A guest, or the end of a request's body.
+    Busy,
+    /// The next request.
+    Idle,
+}
+
+#[derive(Debug)]
+struct Progress {
+    phase: Phase,
+    since: Instant,
+    in_flight: usize,
+    http2: bool,
+    /// Since when the client has taken nothing of what is to be written.
+    write_stalled: Option<Instant>,
+    /// Bytes may be left in the HTTP library's own buffer.
+    unflushed: bool,
+}
+
+/// A connection as its requests see it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    progress: Mutex<Progress>,
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    head: Option<Duration>,
+    keep_alive: Option<Duration>,
+    write_idle: Option<Duration>,
+}
+
+/// Marks one request as in flight for as long as it lives.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Connection>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut progress = self.0.progress();
+        progress.in_flight -= 1;
+        if progress.in_flight == 0 {
+            progress.phase = Phase::Idle;
+            progress.since = Instant::now();
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, config: &ListenerConfig) -> Arc<Self> {
+        Arc::new(Self {
+            stream,
+            progress: Mutex::new(Progress {
+                phase: Phase::Fresh,
+                since: Instant::now(),
+                in_flight: 0,
+                http2: false,
+                write_stalled: None,
+                unflushed: false,
+            }),
+            limits: Limits {
+                head: config.head,
+                keep_alive: config.keep_alive,
+                write_idle: config.write_idle,
+            },
+        })
+    }
+
+    /// A request's head has been read.
+    pub(super) fn begin_request(self: &Arc<Self>) -> InFlight {
+        let mut progress = self.progress();
+        progress.in_flight += 1;
+        progress.phase = Phase::Busy;
+        drop(progress);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Whether a drain may close the connection at once, or after the requests that are in flight:
+    /// everything but a request head that has begun to arrive.
+    pub(super) fn may_stop_reading(&self) -> bool {
+        let progress = self.progress();
+        match progress.phase {
+            Phase::Busy => true,
+            Phase::Head => false,
+            Phase::Fresh | Phase::Idle => {
+                // Bytes that the system has and nobody has read yet are a request, too.
+                let mut byte = [0_u8; 1];
+                !matches!(
+                    self.stream.try_io(Interest::READABLE, || {
+                        rustix::net::recv(
+                            &self.stream,
+                            &mut byte,
+                            rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT,
+                        )
+                        .map_err(io::Error::from)
+                    }),
+                    Ok((1.., _))
+                )
+            }
+        }
+    }
+
+    /// Resolves when the client is gone: its end was reset, or it has closed its sending side and answers a
+    /// probe with a reset. A client that has only closed its sending side still gets its answer.
+    pub(super) async fn vanished(&self) {
+        // Urgent data is not registered for, so this waits for the closed reading side or an error.
+        let closed = self.stream.ready(Interest::PRIORITY | Interest::ERROR).await;
+        if !matches!(closed, Ok(ready) if !is_dead(ready)) {
+            return;
+        }
+        if self.progress().http2 {
+            return;
+        }
+        tokio::time::sleep(HALF_CLOSE_GRACE).await;
+        self.probe();
+        // Without a probe's reset there is nothing more to learn before the answer is written.
+        let _ = self.stream.ready(Interest::ERROR).await;
+    }
+
+    fn probe(&self) {
+        let progress = self.progress();
+        if !progress.unflushed && progress.in_flight == 1 {
+            // A full socket means that the client is there, or that the write timer will see to it.
+            let _ = self.stream.try_write(PROBE);
+        }
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the present phase must be over.
+    fn deadline(&self) -> Option<Instant> {
+        let progress = self.progress();
+        let limit = match progress.phase {
+            Phase::Fresh => self.limits.head,
+            Phase::Head if progress.http2 => self.limits.keep_alive,
+            Phase::Head => self.limits.head,
+            Phase::Busy => None,
+            Phase::Idle => self.limits.keep_alive,
+        };
+        let phase = limit.map(|limit| progress.since + limit);
+        let write = progress.write_stalled.zip(self.limits.write_idle).map(|(since, limit)| since + limit);
+        match (phase, write) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn saw_bytes(&self, bytes: &[u8]) {
+        let mut progress = self.progress();
+        if progress.phase == Phase::Fresh {
+            progress.http2 = bytes.starts_with(HTTP2_PREFACE);
+        }
+        if matches!(progress.phase, Phase::Fresh | Phase::Idle) && !progress.http2 {
+            progress.phase = Phase::Head;
+            progress.since = Instant::now();
+        } else if progress.phase == Phase::Fresh {
+            // HTTP/2 has no phase of its own for heads; an idle connection is one without streams.
+            progress.phase = Phase::Idle;
+            progress.since = Instant::now();
+        }
+    }
+
+    fn saw_write(&self, written: &Poll<io::Result<usize>>) {
+        let mut progress = self.progress();
+        match written {
+            Poll::Pending => {
+                progress.write_stalled.get_or_insert_with(Instant::now);
+            }
+            Poll::Ready(_) => progress.write_stalled = None,
+        }
+        progress.unflushed = true;
+    }
+
+    /// Tells a client that is slow with its head why it is cut off.
+    fn answer_timeout(&self) {
+        let progress = self.progress();
+        if progress.phase == Phase::Head && !progress.http2 && !progress.unflushed {
+            let _ = self.stream.try_write(TIMEOUT_ANSWER);
+        }
+    }
+}
+
+fn is_dead(ready: Ready) -> bool {
+    ready.is_error() || ready.is_write_closed()
+}
+
+/// Fires when a phase of the connection takes too long. Polled together with the connection itself.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    connection: Arc<Connection>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Watchdog {
+    pub(super) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection, sleep: None }
+    }
+
+    /// Ready when the connection must be closed.
+    pub(super) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(end) = self.connection.deadline() else {
+                return Poll::Pending;
+            };
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(end)));
+            // A timer that is set too early finds out when it fires; moving it at every request costs more.
+            if sleep.deadline() > end || sleep.is_elapsed() {
+                sleep.as_mut().reset(end);
+            }
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if Instant::now() >= end {
+                self.connection.answer_timeout();
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+/// The connection's bytes as the HTTP library reads and writes them.
+#[derive(Debug)]
+pub(super) struct Socket(pub(super) Arc<Connection>);
+
+/// What one read takes at most; the buffer is zeroed before, so more would cost more than it saves.
+const READ_CHUNK: usize = 64 * 1024;
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let connection = &self.0;
+        let space = buf.initialize_unfilled_to(buf.remaining().min(READ_CHUNK));
+        loop {
+            ready!(connection.stream.poll_read_ready(cx))?;
+            let mut count = 0;
+            let read = connection.stream.try_io(Interest::READABLE, || {
+                let (received, _) = rustix::net::recv(
+                    &connection.stream,
+                    &mut *space,
+                    rustix::net::RecvFlags::DONTWAIT,
+                )?;
+                count = received;
+                // A short read has emptied the socket. Saying so spares the system call that would tell.
+                if (1..space.len()).contains(&count) {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(())
+            });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && count == 0 => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(error));
+                }
+                Ok(()) | Err(_) => {
+                    connection.saw_bytes(space.get(..count).unwrap_or_default());
+                    buf.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+}
+
+impl Socket {
+    fn poll_attempt(
+        &self,
+        cx: &mut Context<'_>,
+        attempt: impl Fn(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let connection = &self.0;
+        let written = loop {
+            match connection.stream.poll_write_ready(cx) {
+                Poll::Pending => break Poll::Pending,
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => match attempt(&connection.stream) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    written => break Poll::Ready(written),
+                },
+            }
+        };
+        connection.saw_write(&written);
+        written
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_attempt(cx, |stream| stream.try_write(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_attempt(cx, |stream| stream.try_write_vectored(slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// The HTTP library flushes when its own buffer is empty; TCP has none to flush.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.progress().unflushed = false;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shutdown = rustix::net::shutdown(&self.0.stream, rustix::net::Shutdown::Write);
+        Poll::Ready(shutdown.map_err(io::Error::from))
+    }
+}

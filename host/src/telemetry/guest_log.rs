@@ -1,0 +1,203 @@
+//! A guest's stdout and stderr: whole lines, each one log record that names guest, instance and request.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use super::request_id::RequestId;
+
+/// A longer line is cut into several records, so that a guest cannot fill the host's memory with one.
+const LONGEST_LINE: usize = 16 * 1024;
+/// What one write may carry. The log takes everything at once, so there is never a wait.
+const WRITE_BUDGET: usize = 64 * 1024;
+
+/// Which of the two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// `wasi:cli/stdout`
+    Stdout,
+    /// `wasi:cli/stderr`
+    Stderr,
+}
+
+impl Stream {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// Whose output it is.
+#[derive(Debug)]
+pub(crate) struct LogTag {
+    guest: Arc<str>,
+    instance: u64,
+    requests: Mutex<Vec<RequestId>>,
+}
+
+impl LogTag {
+    pub(crate) fn new(guest: Arc<str>, instance: u64) -> Self {
+        Self { guest, instance, requests: Mutex::default() }
+    }
+
+    fn requests(&self) -> std::sync::MutexGuard<'_, Vec<RequestId>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn emit(&self, stream: Stream, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let line = line.strip_suffix('\r').unwrap_or(&line);
+        let requests = self.requests();
+        // Several requests at once share an instance and its streams: then the instance's number must do.
+        let request = match requests.as_slice() {
+            [one] => Some(tracing::field::display(one)),
+            _ => None,
+        };
+        tracing::info!(
+            target: "guest",
+            guest = %self.guest,
+            instance = self.instance,
+            request,
+            stream = stream.name(),
+            "{line}"
+        );
+    }
+}
+
+/// The output of one instance. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct GuestLog(Arc<LogTag>);
+
+/// Marks a request as running inside an instance for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Tagged {
+    tag: Arc<LogTag>,
+    request: RequestId,
+}
+
+impl Drop for Tagged {
+    fn drop(&mut self) {
+        self.tag.requests().retain(|request| *request != self.request);
+    }
+}
+
+impl GuestLog {
+    pub(crate) fn new(tag: LogTag) -> Self {
+        Self(Arc::new(tag))
+    }
+
+    /// Lines that are written from now on belong to this request.
+    pub(crate) fn tag(&self, request: RequestId) -> Tagged {
+        self.0.requests().push(request);
+        Tagged { tag: Arc::clone(&self.0), request }
+    }
+
+    /// One of the two streams.
+    pub(crate) fn stream(&self, stream: Stream) -> LogStream {
+        LogStream(Arc::new(Lines { tag: Arc::clone(&self.0), stream, partial: Mutex::default() }))
+    }
+}
+
+/// What is left of a line that has not ended yet.
+#[derive(Debug)]
+struct Lines {
+    tag: Arc<LogTag>,
+    stream: Stream,
+    partial: Mutex<Vec<u8>>,
+}
+
+impl Lines {
+    fn write(&self, mut bytes: &[u8]) {
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(end);
+            self.append(&mut partial, line);
+            self.tag.emit(self.stream, &partial);
+            partial.clear();
+            bytes = rest.split_first().map_or(&[][..], |(_newline, rest)| rest);
+        }
+        self.append(&mut partial, bytes);
+    }
+
+    fn append(&self, partial: &mut Vec<u8>, bytes: &[u8]) {
+        for part in bytes.chunks(LONGEST_LINE) {
+            if partial.len() + part.len() > LONGEST_LINE {
+                self.tag.emit(self.stream, partial);
+                partial.clear();
+            }
+            partial.extend_from_slice(part);
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let partial = self.partial.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !partial.is_empty() {
+            self.tag.emit(self.stream, partial);
+        }
+    }
+}
+
+/// A `wasi:cli` output stream that ends in the log. Clones write to the same line.
+#[derive(Clone, Debug)]
+pub(crate) struct LogStream(Arc<Lines>);
+
+impl IsTerminal for LogStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LogStream {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for LogStream {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.write(buf);
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl OutputStream for LogStream {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.0.write(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BUDGET)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for LogStream {
+    async fn ready(&mut self) {}
+}
