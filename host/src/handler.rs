@@ -119,10 +119,12 @@ impl Handler {
 
 /// A client's own mistakes are no news for the operator; a guest's are.
 fn log_failure(id: RequestId, error: &RequestError) {
+    // As a value and not as text, so that a backtrace stays within its line.
+    let text = error.to_string();
     if error.status().is_client_error() {
-        tracing::debug!(request = %id, kind = error.kind(), %error, "request refused");
+        tracing::debug!(request = %id, kind = error.kind(), error = text, "request refused");
     } else {
-        tracing::warn!(request = %id, kind = error.kind(), %error, "request failed");
+        tracing::warn!(request = %id, kind = error.kind(), error = text, "request failed");
     }
 }
 
@@ -147,16 +149,29 @@ pub(crate) struct Broken(#[from] crate::dispatch::BrokenBody);
 
 impl ResponseBody {
     fn empty() -> Self {
-        Self { content: Content::Empty, line: None }
+        Self {
+            content: Content::Empty,
+            line: None,
+        }
     }
 
     fn guest(body: GuestBody) -> Self {
-        Self { content: Content::Guest(body), line: None }
+        Self {
+            content: Content::Guest(body),
+            line: None,
+        }
     }
 
     fn host(method: &Method, text: Bytes) -> Self {
-        let content = if method == Method::HEAD { Content::Empty } else { Content::Host(text) };
-        Self { content, line: None }
+        let content = if method == Method::HEAD {
+            Content::Empty
+        } else {
+            Content::Host(text)
+        };
+        Self {
+            content,
+            line: None,
+        }
     }
 }
 

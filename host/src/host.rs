@@ -45,7 +45,11 @@ impl Host {
         let socket = BoundSocket::bind(&config.listener).map_err(refused)?;
         let tasks = Tasks::default();
         let ticker = Ticker::start().map_err(StartError::Thread)?;
-        let loader = Arc::new(Loader::new(&config.cache, ticker, config.admission.requests));
+        let loader = Arc::new(Loader::new(
+            &config.cache,
+            ticker,
+            config.admission.requests,
+        ));
         let loaded = loader.load(&config.guest).await?;
         let guest = Arc::new(Guest::new(&config.guest, &config.admission, loaded));
         let target = Arc::new(Target::new(guest, &tasks));
@@ -60,7 +64,12 @@ impl Host {
         let (drain, draining) = watch::channel(false);
         let local = listener.local_addr();
         tasks.spawn(listener.run(handler, draining));
-        Ok(RunningHost { local, drain, tasks, limit: config.drain })
+        Ok(RunningHost {
+            local,
+            drain,
+            tasks,
+            limit: config.drain,
+        })
     }
 }
 

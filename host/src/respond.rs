@@ -17,7 +17,10 @@ pub(crate) fn error_response(error: &RequestError, id: RequestId) -> Response<By
     let mut response = Response::new(Bytes::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         headers.insert(X_REQUEST_ID, id);
     }
@@ -29,8 +32,7 @@ pub(crate) fn error_response(error: &RequestError, id: RequestId) -> Response<By
 
 /// Whether a response to this request has a body on the wire (RFC 9110, 6.4.1).
 pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
-    method != Method::HEAD
-        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+    method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Removes what RFC 9110, 8.6 forbids on a 204: a length. HEAD and 304 keep the one that a GET would have.

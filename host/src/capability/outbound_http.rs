@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use http::HeaderName;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{
-    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
+    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody,
+    WasiHttpHooks,
 };
 
 use super::state::State;

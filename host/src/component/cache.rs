@@ -24,7 +24,9 @@ impl Cache {
     /// Opens a folder, which is made if it is missing. `None`, with a log line, if it cannot be trusted or used.
     pub(super) fn open(folder: &Path) -> Option<Self> {
         match prepare(folder) {
-            Ok(()) => Some(Self { folder: folder.to_owned() }),
+            Ok(()) => Some(Self {
+                folder: folder.to_owned(),
+            }),
             Err(problem) => {
                 tracing::warn!(folder = %folder.display(), problem, "compiled components are not cached");
                 None
@@ -60,9 +62,11 @@ impl Cache {
             let io = |error: std::io::Error| error.to_string();
             let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(io)?;
             file.write_all(&compiled).map_err(io)?;
-            file.write_all(blake3::hash(&compiled).as_bytes()).map_err(io)?;
+            file.write_all(blake3::hash(&compiled).as_bytes())
+                .map_err(io)?;
             file.as_file().sync_all().map_err(io)?;
-            file.persist(self.entry(engine, bytes)).map_err(|error| error.to_string())?;
+            file.persist(self.entry(engine, bytes))
+                .map_err(|error| error.to_string())?;
             Ok(())
         };
         if let Err(problem) = write() {
@@ -74,7 +78,8 @@ impl Cache {
         let mut key = KeyHasher(blake3::Hasher::new());
         engine.precompile_compatibility_hash().hash(&mut key);
         key.0.update(bytes);
-        self.folder.join(format!("{}.cwasm", key.0.finalize().to_hex()))
+        self.folder
+            .join(format!("{}.cwasm", key.0.finalize().to_hex()))
     }
 }
 
@@ -113,7 +118,10 @@ pub(super) fn deserialize_precompiled(engine: &Engine, path: &Path) -> wasmtime:
     deserialize(engine, path)
 }
 
-#[allow(unsafe_code, reason = "wasmtime has no checked way to load compiled code")]
+#[allow(
+    unsafe_code,
+    reason = "wasmtime has no checked way to load compiled code"
+)]
 fn deserialize(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
     // SAFETY: the file is code that wasmtime compiled. A cache entry was written by `Cache::put` into a
     // folder that only this user may write to, and its checksum was right a moment ago; any other file was

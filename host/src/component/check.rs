@@ -26,16 +26,20 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
     }
     if bytes.starts_with(b"\x7fELF") {
         return match Engine::detect_precompiled(&bytes) {
-            Some(wasmtime::Precompiled::Component) if allow_precompiled => {
-                Ok(Source { bytes: Vec::new(), wasi: None, precompiled: true })
-            }
+            Some(wasmtime::Precompiled::Component) if allow_precompiled => Ok(Source {
+                bytes: Vec::new(),
+                wasi: None,
+                precompiled: true,
+            }),
             Some(wasmtime::Precompiled::Component) => Err(not_component(
                 "is a precompiled component, which runs unchecked; --allow-precompiled loads it if you trust it",
             )),
-            Some(wasmtime::Precompiled::Module) => {
-                Err(not_component("is a precompiled core module, not a component"))
-            }
-            None => Err(not_component("is a native (ELF) file, not a WebAssembly component")),
+            Some(wasmtime::Precompiled::Module) => Err(not_component(
+                "is a precompiled core module, not a component",
+            )),
+            None => Err(not_component(
+                "is a native (ELF) file, not a WebAssembly component",
+            )),
         };
     }
     let bytes = if bytes.starts_with(b"\0asm") {
@@ -44,17 +48,25 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
         from_text(bytes)?
     };
     let wasi = Some(kind(&bytes)?);
-    Ok(Source { bytes, wasi, precompiled: false })
+    Ok(Source {
+        bytes,
+        wasi,
+        precompiled: false,
+    })
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, LoadProblem> {
     let file = std::fs::File::open(path).map_err(LoadProblem::Unreadable)?;
     let about = file.metadata().map_err(LoadProblem::Unreadable)?;
     if about.is_dir() {
-        return Err(LoadProblem::NotComponent("is a folder, not a component".to_owned()));
+        return Err(LoadProblem::NotComponent(
+            "is a folder, not a component".to_owned(),
+        ));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(about.len().min(LARGEST_FILE)).unwrap_or(0));
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(LoadProblem::Unreadable)?;
+    file.take(LARGEST_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(LoadProblem::Unreadable)?;
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(LoadProblem::NotComponent("is larger than 1 GiB".to_owned()));
     }
@@ -83,7 +95,10 @@ fn kind(bytes: &[u8]) -> Result<Wasi, LoadProblem> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| LoadProblem::Invalid(error.message().to_owned()))?;
         match payload {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+            Payload::Version {
+                encoding: Encoding::Module,
+                ..
+            } if depth == 0 => {
                 return Err(LoadProblem::NotComponent(
                     "is a core module, and only components can be served; \
                      build for wasm32-wasip2 or wrap it with `wasm-tools component new`"
@@ -122,7 +137,11 @@ fn no_handler_help(exports: &[String]) -> String {
     match exports {
         [] => "it exports nothing".to_owned(),
         _ => {
-            let shown: Vec<_> = exports.iter().take(4).map(|name| format!("`{name}`")).collect();
+            let shown: Vec<_> = exports
+                .iter()
+                .take(4)
+                .map(|name| format!("`{name}`"))
+                .collect();
             format!("it exports {}", shown.join(", "))
         }
     }
@@ -145,7 +164,8 @@ pub(super) fn needs(
             flag: "--max-memory",
         });
     }
-    let elements = usize::try_from(resources.max_initial_table_size.unwrap_or(0)).unwrap_or(usize::MAX);
+    let elements =
+        usize::try_from(resources.max_initial_table_size.unwrap_or(0)).unwrap_or(usize::MAX);
     if elements > limits.table_elements {
         return Err(LoadProblem::OverLimit {
             need: format!("a table of {elements} elements"),
@@ -193,7 +213,14 @@ fn known_interface(name: &str) -> bool {
     let Some((package, _)) = path.split_once('/') else {
         return false;
     };
-    let packages = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:http", "wasi:random", "wasi:sockets"];
+    let packages = [
+        "wasi:cli",
+        "wasi:clocks",
+        "wasi:filesystem",
+        "wasi:http",
+        "wasi:random",
+        "wasi:sockets",
+    ];
     match version {
         _ if version.starts_with("0.2.") => packages.contains(&package) || package == "wasi:io",
         _ if version.starts_with("0.3.") => packages.contains(&package),
@@ -207,14 +234,20 @@ fn missing_import(name: &str) -> LoadProblem {
     } else {
         "remove the import, or satisfy it by composition (`wac plug`)"
     };
-    LoadProblem::MissingImport { import: name.to_owned(), help: help.to_owned() }
+    LoadProblem::MissingImport {
+        import: name.to_owned(),
+        help: help.to_owned(),
+    }
 }
 
 /// The linker's refusal as one line, with the import's name where it tells one.
 pub(super) fn link_error(error: &wasmtime::Error) -> LoadProblem {
     let text = one_line(error);
     match text.split('`').nth(1) {
-        Some(name) => LoadProblem::MissingImport { import: name.to_owned(), help: text.clone() },
+        Some(name) => LoadProblem::MissingImport {
+            import: name.to_owned(),
+            help: text.clone(),
+        },
         None => LoadProblem::Invalid(text),
     }
 }
@@ -222,6 +255,10 @@ pub(super) fn link_error(error: &wasmtime::Error) -> LoadProblem {
 /// An error and its causes on one line.
 pub(super) fn one_line(error: &wasmtime::Error) -> String {
     let text = format!("{error:#}");
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     lines.join("; ")
 }

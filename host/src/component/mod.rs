@@ -7,8 +7,8 @@ mod check;
 use std::path::Path;
 use std::sync::Arc;
 
-use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::Engine;
+use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime_wasi_http::p2::bindings::ProxyPre;
 use wasmtime_wasi_http::p3::bindings::ServicePre;
 
@@ -55,7 +55,11 @@ impl Loader {
             CacheConfig::Off => None,
             CacheConfig::Folder(folder) => Cache::open(folder),
         };
-        Self { cache, ticker, requests }
+        Self {
+            cache,
+            ticker,
+            requests,
+        }
     }
 
     /// Reads, compiles, links and tries a component.
@@ -68,7 +72,10 @@ impl Loader {
             Ok(Err(problem)) => Err(problem),
             Err(error) => Err(LoadProblem::Invalid(error.to_string())),
         };
-        result.map_err(|problem| LoadError { path: guest.component.clone(), problem })
+        result.map_err(|problem| LoadError {
+            path: guest.component.clone(),
+            problem,
+        })
     }
 
     fn compile(&self, guest: &GuestConfig) -> Result<Compiled, LoadProblem> {
@@ -108,7 +115,12 @@ impl Loader {
         component
             .initialize_copy_on_write_image()
             .map_err(|error| LoadProblem::Invalid(check::one_line(&error)))?;
-        Ok(Compiled { engine, component, wasi, needs })
+        Ok(Compiled {
+            engine,
+            component,
+            wasi,
+            needs,
+        })
     }
 
     fn component(
@@ -121,7 +133,11 @@ impl Loader {
             return cache::deserialize_precompiled(engine, path)
                 .map_err(|error| LoadProblem::Invalid(check::one_line(&error)));
         }
-        if let Some(component) = self.cache.as_ref().and_then(|cache| cache.get(engine, &source.bytes)) {
+        if let Some(component) = self
+            .cache
+            .as_ref()
+            .and_then(|cache| cache.get(engine, &source.bytes))
+        {
             return Ok(component);
         }
         let progress = Compiling::begin(path, source.bytes.len());
@@ -142,7 +158,10 @@ impl Loader {
     ) -> Result<Loaded, LoadProblem> {
         let (ready, used) = compiled.link_and_start(guest).await?;
         if !compiled.engine.pooled || compiled.needs.cover(used) {
-            return Ok(Loaded { ready, engine: compiled.engine });
+            return Ok(Loaded {
+                ready,
+                engine: compiled.engine,
+            });
         }
         let needs = compiled.needs.union(used);
         drop((ready, compiled));
@@ -158,7 +177,10 @@ impl Loader {
             Err(error) => return Err(LoadProblem::Invalid(error.to_string())),
         };
         let (ready, _) = compiled.link_and_start(guest).await?;
-        Ok(Loaded { ready, engine: compiled.engine })
+        Ok(Loaded {
+            ready,
+            engine: compiled.engine,
+        })
     }
 }
 
@@ -201,7 +223,10 @@ impl Compiled {
             .acquire_owned()
             .await
             .map_err(|error| failed(error.to_string()))?;
-        let origin = Origin { guest: guest.name.as_str().into(), slot };
+        let origin = Origin {
+            guest: guest.name.as_str().into(),
+            slot,
+        };
         let mut store = State::new(origin, &guest.limits).into_store(&self.engine.engine);
         let start = pre.instantiate_async(&mut store);
         match guest.limits.wall {

@@ -120,14 +120,22 @@ impl ConfigOverlay {
 
     fn address(&self) -> Result<std::net::SocketAddr, Error> {
         let Some(listen) = &self.address else {
-            return Ok((std::net::Ipv4Addr::UNSPECIFIED, self.port.unwrap_or(DEFAULT_PORT)).into());
+            return Ok((
+                std::net::Ipv4Addr::UNSPECIFIED,
+                self.port.unwrap_or(DEFAULT_PORT),
+            )
+                .into());
         };
         if let (Some(one), Some(other)) = (listen.port, self.port)
             && one != other
         {
-            return Err(Error(format!("--addr says port {one} and --port says {other}; leave one out")));
+            return Err(Error(format!(
+                "--addr says port {one} and --port says {other}; leave one out"
+            )));
         }
-        listen.resolve(self.port.unwrap_or(DEFAULT_PORT)).map_err(Error)
+        listen
+            .resolve(self.port.unwrap_or(DEFAULT_PORT))
+            .map_err(Error)
     }
 
     fn guest_limits(&self, requests: usize) -> Result<GuestLimits, Error> {
@@ -135,14 +143,20 @@ impl ConfigOverlay {
             Some(limit) => limit.0,
             None => Some(Duration::from_secs(default)),
         };
-        let reuse = self.reuse_requests.map(|n| positive("--max-instance-reuse-count", n)).transpose()?;
+        let reuse = self
+            .reuse_requests
+            .map(|n| positive("--max-instance-reuse-count", n))
+            .transpose()?;
         let concurrent = self
             .reuse_concurrent
             .map(|n| positive("--max-instance-concurrent-reuse-count", n))
             .transpose()?;
         Ok(GuestLimits {
             // A 32-bit memory has no more than 4 GiB, so that is what "no limit" means.
-            memory: self.memory.map_or(256 * MIB, |limit| limit.0.unwrap_or(4096 * MIB)).min(4096 * MIB),
+            memory: self
+                .memory
+                .map_or(256 * MIB, |limit| limit.0.unwrap_or(4096 * MIB))
+                .min(4096 * MIB),
             table_elements: self.table_elements.unwrap_or(100_000),
             wall: seconds(self.wall, 30),
             response_idle: seconds(self.response_idle, 30),
@@ -171,9 +185,12 @@ mod tests {
 
     #[test]
     fn defaults_are_the_documented_ones() {
-        let config = ConfigOverlay { component: "a/hello.wasm".into(), ..Default::default() }
-            .into_config()
-            .unwrap();
+        let config = ConfigOverlay {
+            component: "a/hello.wasm".into(),
+            ..Default::default()
+        }
+        .into_config()
+        .unwrap();
         assert_eq!(config.listener.address, "0.0.0.0:8080".parse().unwrap());
         assert_eq!(config.guest.name, "hello");
         assert_eq!(config.listener.head, Some(Duration::from_secs(10)));
@@ -192,7 +209,10 @@ mod tests {
             ..Default::default()
         };
         assert!(two_ports.into_config().is_err());
-        let no_requests = ConfigOverlay { requests: Some(0), ..Default::default() };
+        let no_requests = ConfigOverlay {
+            requests: Some(0),
+            ..Default::default()
+        };
         assert!(no_requests.into_config().is_err());
     }
 

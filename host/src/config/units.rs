@@ -16,7 +16,9 @@ pub fn time_limit(text: &str) -> Result<TimeLimit, String> {
     };
     // A year is "no limit" for every timer here; more would overflow the clock's arithmetic.
     if parsed > Duration::from_secs(366 * 24 * 3600) {
-        return Err(format!("`{text}` is longer than a year; 0 turns the limit off"));
+        return Err(format!(
+            "`{text}` is longer than a year; 0 turns the limit off"
+        ));
     }
     Ok(TimeLimit((!parsed.is_zero()).then_some(parsed)))
 }
@@ -76,7 +78,9 @@ impl std::str::FromStr for ListenAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
-            format!("`{text}` is no listen address ({why}); try 127.0.0.1:8080, [::1]:8080 or :8080")
+            format!(
+                "`{text}` is no listen address ({why}); try 127.0.0.1:8080, [::1]:8080 or :8080"
+            )
         };
         let port = |digits: &str| {
             if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -87,7 +91,9 @@ impl std::str::FromStr for ListenAddress {
                 .map_err(|_| wrong("the port must be 0 to 65535"))
         };
         if let Some(rest) = text.strip_prefix('[') {
-            let (inner, after) = rest.split_once(']').ok_or_else(|| wrong("`]` is missing"))?;
+            let (inner, after) = rest
+                .split_once(']')
+                .ok_or_else(|| wrong("`]` is missing"))?;
             inner
                 .parse::<std::net::Ipv6Addr>()
                 .map_err(|_| wrong("no IPv6 address in the brackets"))?;
@@ -96,10 +102,16 @@ impl std::str::FromStr for ListenAddress {
                 None if after.is_empty() => None,
                 None => return Err(wrong("only `:PORT` may follow `]`")),
             };
-            return Ok(Self { host: inner.to_owned(), port });
+            return Ok(Self {
+                host: inner.to_owned(),
+                port,
+            });
         }
         if text.parse::<std::net::Ipv6Addr>().is_ok() {
-            return Ok(Self { host: text.to_owned(), port: None });
+            return Ok(Self {
+                host: text.to_owned(),
+                port: None,
+            });
         }
         let (host, port) = match text.split_once(':') {
             Some((host, digits)) => (host, Some(port(digits)?)),
@@ -114,7 +126,10 @@ impl std::str::FromStr for ListenAddress {
         {
             return Err(wrong("the host has characters that no host name has"));
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 }
 
@@ -141,8 +156,17 @@ mod tests {
         }
         assert!(listen("localhost:0").unwrap().ip().is_loopback());
         for text in [
-            "", "1.2.3.4:99999", "1.2.3.4:", "1.2.3.4:x", "[::1", "[::1]x", "[x]:1", "a b", "a:+1",
-            "http://x", "unix:/x",
+            "",
+            "1.2.3.4:99999",
+            "1.2.3.4:",
+            "1.2.3.4:x",
+            "[::1",
+            "[::1]x",
+            "[x]:1",
+            "a b",
+            "a:+1",
+            "http://x",
+            "unix:/x",
         ] {
             let error = listen(text).unwrap_err();
             assert!(!error.contains('\n') && error.contains(text), "{error}");
@@ -151,9 +175,18 @@ mod tests {
 
     #[test]
     fn durations() {
-        assert_eq!(time_limit("30"), Ok(TimeLimit(Some(Duration::from_secs(30)))));
-        assert_eq!(time_limit("250ms"), Ok(TimeLimit(Some(Duration::from_millis(250)))));
-        assert_eq!(time_limit("1m 30s"), Ok(TimeLimit(Some(Duration::from_secs(90)))));
+        assert_eq!(
+            time_limit("30"),
+            Ok(TimeLimit(Some(Duration::from_secs(30))))
+        );
+        assert_eq!(
+            time_limit("250ms"),
+            Ok(TimeLimit(Some(Duration::from_millis(250))))
+        );
+        assert_eq!(
+            time_limit("1m 30s"),
+            Ok(TimeLimit(Some(Duration::from_secs(90))))
+        );
         assert_eq!(time_limit("0"), Ok(TimeLimit(None)));
         assert_eq!(time_limit("0s"), Ok(TimeLimit(None)));
         for text in ["", "x", "-1", "1e3", "18446744073709551615", "99999999999s"] {

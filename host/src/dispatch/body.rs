@@ -47,7 +47,10 @@ pub(super) struct BodyLimits {
 
 impl From<&GuestLimits> for BodyLimits {
     fn from(limits: &GuestLimits) -> Self {
-        Self { idle: limits.response_idle, after: limits.wall }
+        Self {
+            idle: limits.response_idle,
+            after: limits.wall,
+        }
     }
 }
 
@@ -61,6 +64,41 @@ pub(crate) struct GuestBody {
     /// Bytes that are still to come, if the response declares its length.
     left: Option<u64>,
     ended: bool,
+    failure: Option<Failure>,
+}
+
+/// An error on its way to the front. It lets everything else that is ready go first: the front then sends
+/// what it has already been given, and the client sees how far the response got.
+#[derive(Debug)]
+struct Failure {
+    error: Option<BrokenBody>,
+    pause: Pause,
+}
+
+struct Pause(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl std::fmt::Debug for Pause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pause")
+    }
+}
+
+impl Failure {
+    fn new(error: BrokenBody) -> Self {
+        tracing::debug!(%error, "response body aborted");
+        Self {
+            error: Some(error),
+            pause: Pause(Box::pin(tokio::task::yield_now())),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenBody>>> {
+        if self.error.is_some() {
+            std::task::ready!(self.pause.0.as_mut().poll(cx));
+        }
+        // Asked again after the error, a body is over.
+        Poll::Ready(self.error.take().map(Err))
+    }
 }
 
 impl GuestBody {
@@ -78,6 +116,7 @@ impl GuestBody {
             limits,
             left: content_length,
             ended,
+            failure: None,
         }
     }
 
@@ -108,6 +147,14 @@ impl GuestBody {
         }
     }
 
+    /// Counts a frame; without one, or with trailers, the body is over.
+    fn note(&mut self, frame: Option<&Frame<Bytes>>) {
+        match frame.and_then(Frame::data_ref) {
+            Some(data) => self.left = self.left.map(|left| left.saturating_sub(data.len() as u64)),
+            None => self.ended = true,
+        }
+    }
+
     fn poll_produced(
         &mut self,
         cx: &mut Context<'_>,
@@ -131,11 +178,13 @@ impl GuestBody {
                     // The guest runs now; what it writes meanwhile is sent at once.
                     Producer::P2(running) if !has_run => {
                         has_run = true;
-                        running.poll_progress(cx);
+                        running.poll_on(cx);
                     }
                     Producer::P2(_) => return Poll::Pending,
                     Producer::P3(awaited) => {
-                        return awaited.poll_broken(cx).map(|()| Some(Err(BrokenBody::Unfinished)));
+                        return awaited
+                            .poll_broken(cx)
+                            .map(|()| Some(Err(BrokenBody::Unfinished)));
                     }
                 },
             }
@@ -152,28 +201,25 @@ impl Body for GuestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenBody>>> {
         let this = self.get_mut();
+        if let Some(failure) = &mut this.failure {
+            return failure.poll(cx);
+        }
         if this.ended {
             return Poll::Ready(None);
         }
-        let Poll::Ready(frame) = this.poll_produced(cx) else {
-            return match (this.idle.poll_idle(cx), this.limits.idle) {
-                (Poll::Ready(()), Some(limit)) => Poll::Ready(Some(Err(BrokenBody::Idle(limit)))),
-                _ => Poll::Pending,
-            };
-        };
-        this.idle.touch();
-        match &frame {
-            Some(Ok(frame)) => match frame.data_ref() {
-                Some(data) => {
-                    this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
-                }
-                // Trailers are the last frame.
-                None => this.ended = true,
+        let error = match this.poll_produced(cx) {
+            Poll::Ready(Some(Err(error))) => error,
+            Poll::Ready(frame) => {
+                this.idle.touch();
+                this.note(frame.as_ref().and_then(|frame| frame.as_ref().ok()));
+                return Poll::Ready(frame);
+            }
+            Poll::Pending => match (this.idle.poll_idle(cx), this.limits.idle) {
+                (Poll::Ready(()), Some(limit)) => BrokenBody::Idle(limit),
+                _ => return Poll::Pending,
             },
-            Some(Err(error)) => tracing::debug!(%error, "response body aborted"),
-            None => this.ended = true,
-        }
-        Poll::Ready(frame)
+        };
+        this.failure.insert(Failure::new(error)).poll(cx)
     }
 
     fn is_end_stream(&self) -> bool {

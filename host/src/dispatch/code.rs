@@ -44,13 +44,19 @@ macro_rules! status {
 /// A WASI 0.2 guest's error code.
 pub(super) fn from_p2(code: &p2::bindings::http::types::ErrorCode) -> RequestError {
     let status = status!(code, p2::bindings::http::types::ErrorCode);
-    RequestError::Code { code: format!("{code:?}"), status }
+    RequestError::Code {
+        code: format!("{code:?}"),
+        status,
+    }
 }
 
 /// A WASI 0.3 guest's error code.
 pub(super) fn from_p3(code: &p3::bindings::http::types::ErrorCode) -> RequestError {
     let status = status!(code, p3::bindings::http::types::ErrorCode);
-    RequestError::Code { code: format!("{code:?}"), status }
+    RequestError::Code {
+        code: format!("{code:?}"),
+        status,
+    }
 }
 
 #[cfg(test)]
@@ -61,9 +67,21 @@ mod tests {
     fn only_upstreams_are_gateways() {
         use p2::bindings::http::types::ErrorCode as P2;
         use p3::bindings::http::types::ErrorCode as P3;
-        assert_eq!(from_p2(&P2::ConnectionRefused).status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(from_p3(&P3::ConnectionTimeout).status(), StatusCode::GATEWAY_TIMEOUT);
-        assert_eq!(from_p2(&P2::InternalError(None)).status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(from_p3(&P3::HttpRequestDenied).status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(
+            from_p2(&P2::ConnectionRefused).status(),
+            StatusCode::BAD_GATEWAY
+        );
+        assert_eq!(
+            from_p3(&P3::ConnectionTimeout).status(),
+            StatusCode::GATEWAY_TIMEOUT
+        );
+        assert_eq!(
+            from_p2(&P2::InternalError(None)).status(),
+            StatusCode::INTERNAL_SERVER_ERROR
+        );
+        assert_eq!(
+            from_p3(&P3::HttpRequestDenied).status(),
+            StatusCode::INTERNAL_SERVER_ERROR
+        );
     }
 }

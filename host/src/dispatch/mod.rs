@@ -10,10 +10,10 @@ mod p3;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
-use wasmtime_wasi_http::{Error, WasiBody};
+use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, WasiBody};
 
 pub(crate) use body::{BrokenBody, GuestBody};
 
@@ -37,7 +37,10 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// The permits are released when the guest is done with the request, not when the client is.
     pub(crate) fn new(id: RequestId, permits: [Permit; 2]) -> Self {
-        Self { id, _permits: permits }
+        Self {
+            id,
+            _permits: permits,
+        }
     }
 }
 
@@ -76,21 +79,42 @@ impl Target {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
     {
-        request.body_mut().limit(self.guest.limits.body).map_err(fault_error)?;
+        request
+            .body_mut()
+            .limit(self.guest.limits.body)
+            .map_err(fault_error)?;
         let upload = request.body().upload();
-        let request = request.map(|body| body.map_err(wasi_error).boxed_unsync());
+        let mut request = request.map(|body| body.map_err(wasi_error).boxed_unsync());
+        hide_connection_headers(request.headers_mut());
         let answer = match &self.front {
             Front::P2(front) => front.call(admitted, request, upload.clone()).await,
             Front::P3(front) => front.call(admitted, request, upload.clone()).await,
         };
         match answer {
-            Ok(response) if response.status().is_informational() => {
-                Err(RequestError::InvalidResponse("an interim status is no final one"))
-            }
+            Ok(response) if response.status().is_informational() => Err(
+                RequestError::InvalidResponse("an interim status is no final one"),
+            ),
             Ok(response) => Ok(response),
             Err(error) => Err(blame(error, upload.as_deref())),
         }
     }
+}
+
+/// Removes the headers that wasi:http hides from guests. wasmtime would do it as well, but by a removal that
+/// moves the last header to the place of the removed one.
+fn hide_connection_headers(headers: &mut HeaderMap) {
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    let mut keep = None;
+    // Only the first value of a name comes with its name.
+    for (name, value) in headers.drain() {
+        if let Some(name) = name {
+            keep = (!DEFAULT_FORBIDDEN_HEADERS.contains(&name)).then_some(name);
+        }
+        if let Some(name) = &keep {
+            kept.append(name, value);
+        }
+    }
+    *headers = kept;
 }
 
 /// When a guest fails because its client's body did, the answer names the body.
@@ -119,14 +143,16 @@ fn wasi_error(fault: BodyFault) -> Error {
 }
 
 /// What a response head declares as the length of its body.
-fn content_length(headers: &http::HeaderMap) -> Result<Option<u64>, RequestError> {
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, RequestError> {
     let invalid = || RequestError::InvalidResponse("its content-length is no number");
     let mut values = headers.get_all(http::header::CONTENT_LENGTH).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(RequestError::InvalidResponse("it has several content-lengths"));
+        return Err(RequestError::InvalidResponse(
+            "it has several content-lengths",
+        ));
     }
     let digits = value.as_bytes();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {

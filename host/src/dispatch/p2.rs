@@ -28,6 +28,7 @@ use crate::error::RequestError;
 use crate::guest::Guest;
 use crate::limits::deadline::{Deadline, Upload};
 use crate::task::Tasks;
+use crate::telemetry::request_id::RequestId;
 
 /// How requests reach a WASI 0.2 guest.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl Front {
         upload: Option<Arc<Upload>>,
     ) -> Result<Response<GuestBody>, RequestError> {
         let wall = self.guest.limits.wall;
+        let id = admitted.id;
         let mut deadline = Deadline::new(wall, upload);
         let (sender, mut head) = oneshot::channel();
         let call: Call = Box::pin(run(
@@ -73,7 +75,16 @@ impl Front {
             request,
             sender,
         ));
-        let mut running = Running { call: Some(call), ending: None, tasks: self.tasks.clone(), wall };
+        let mut running = Running {
+            call: Some(call),
+            ending: None,
+            origin: Origin {
+                guest: Arc::clone(&self.guest.name),
+                request: id,
+            },
+            tasks: self.tasks.clone(),
+            wall,
+        };
         let head: Head = poll_fn(|cx| {
             running.poll_progress(cx);
             match Pin::new(&mut head).poll(cx) {
@@ -103,23 +114,60 @@ impl Front {
     }
 }
 
+/// Whose work it is.
+#[derive(Clone)]
+struct Origin {
+    guest: Arc<str>,
+    request: RequestId,
+}
+
+impl Origin {
+    /// Tells of a failure that no client is answered with, because its response had begun.
+    fn report(&self, ending: &Ending) {
+        let Self { guest, request } = self;
+        match &ending.result {
+            Err(error) if ending.body_leaked || !matches!(error, RequestError::Exit(0)) => {
+                let error = error.to_string();
+                tracing::warn!(%request, %guest, error, "guest failed after its response had begun");
+            }
+            _ if ending.body_leaked => {
+                tracing::warn!(%request, %guest, "guest left its response body unfinished");
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A guest that may still have work to do.
 pub(super) struct Running {
     call: Option<Call>,
     ending: Option<Ending>,
+    origin: Origin,
     tasks: Tasks,
     wall: Option<Duration>,
 }
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("ended", &self.call.is_none()).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("ended", &self.call.is_none())
+            .finish_non_exhaustive()
     }
 }
 
 impl Running {
-    /// Runs the guest as far as it gets.
-    pub(super) fn poll_progress(&mut self, cx: &mut Context<'_>) {
+    /// Runs a guest whose response has begun as far as it gets.
+    pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) {
+        let was_running = self.call.is_some();
+        self.poll_progress(cx);
+        if let Some(ending) = &self.ending
+            && was_running
+        {
+            self.origin.report(ending);
+        }
+    }
+
+    fn poll_progress(&mut self, cx: &mut Context<'_>) {
         if let Some(call) = &mut self.call
             && let Poll::Ready(ending) = call.as_mut().poll(cx)
         {
@@ -130,22 +178,28 @@ impl Running {
 
     /// Whether a body that has ended was ended by the guest, and not only by the end of the guest.
     pub(super) fn body_was_finished(&self) -> bool {
-        self.ending.as_ref().is_none_or(|ending| !ending.body_leaked)
+        self.ending
+            .as_ref()
+            .is_none_or(|ending| !ending.body_leaked)
     }
 
     /// Lets the guest work on after its response, for as long as it may take for a response.
     pub(super) fn finish_in_background(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let wall = self.wall;
+        let (wall, origin) = (self.wall, self.origin.clone());
         self.tasks.spawn(async move {
-            match wall {
-                None => drop(call.await),
-                Some(wall) => {
-                    if tokio::time::timeout(wall, call).await.is_err() {
-                        tracing::warn!(?wall, "guest stopped: its work after the response took too long");
+            let ending = match wall {
+                None => call.await,
+                Some(wall) => match tokio::time::timeout(wall, call).await {
+                    Ok(ending) => ending,
+                    Err(_elapsed) => {
+                        let Origin { guest, request } = origin;
+                        tracing::warn!(%request, %guest, ?wall, "guest stopped: its work after the response took too long");
+                        return;
                     }
-                }
-            }
+                },
+            };
+            origin.report(&ending);
         });
     }
 }
@@ -158,7 +212,10 @@ async fn run(
     request: GuestRequest,
     sender: oneshot::Sender<Head>,
 ) -> Ending {
-    let failed = |error| Ending { result: Err(error), body_leaked: false };
+    let failed = |error| Ending {
+        result: Err(error),
+        body_leaked: false,
+    };
     let mut instance = match idle.take() {
         Some(instance) => instance,
         None => match fresh(&guest).await {
@@ -173,34 +230,35 @@ async fn run(
         Some(I32Exit(status)) => RequestError::Exit(*status),
         None => RequestError::Trap(error),
     });
-    let clean_exit = matches!(result, Err(RequestError::Exit(0)));
-    match &result {
-        Err(error) if !clean_exit || body_leaked => {
-            tracing::warn!(request = %admitted.id, guest = %guest.name, %error, "guest failed");
-        }
-        _ if body_leaked => {
-            tracing::warn!(request = %admitted.id, guest = %guest.name, "guest left its response body unfinished");
-        }
-        _ => {}
-    }
     drop(tagged);
     if result.is_ok() && !body_leaked {
         idle.give_back(instance);
     }
-    Ending { result, body_leaked }
+    Ending {
+        result,
+        body_leaked,
+    }
 }
 
 /// A new instance in a new store.
 async fn fresh(guest: &Guest) -> Result<Instance, RequestError> {
-    let mut store = guest.store().await.map_err(|_overloaded| RequestError::Overloaded)?;
-    let proxy = pre(guest)?.instantiate_async(&mut store).await.map_err(super::start_error)?;
+    let mut store = guest
+        .store()
+        .await
+        .map_err(|_overloaded| RequestError::Overloaded)?;
+    let proxy = pre(guest)?
+        .instantiate_async(&mut store)
+        .await
+        .map_err(super::start_error)?;
     Ok(Instance::new(store, proxy))
 }
 
 fn pre(guest: &Guest) -> Result<&ProxyPre<State>, RequestError> {
     match &guest.ready {
         Ready::P2(pre) => Ok(pre),
-        Ready::P3(_) => Err(RequestError::InvalidResponse("the guest is not a WASI 0.2 one")),
+        Ready::P3(_) => Err(RequestError::InvalidResponse(
+            "the guest is not a WASI 0.2 one",
+        )),
     }
 }
 
@@ -226,11 +284,18 @@ async fn handle(
     request: wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostIncomingRequest>,
     outparam: wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostResponseOutparam>,
 ) -> wasmtime::Result<()> {
-    proxy.wasi_http_incoming_handler().call_handle(store, request, outparam).await
+    proxy
+        .wasi_http_incoming_handler()
+        .call_handle(store, request, outparam)
+        .await
 }
 
 /// Whether the guest still owns an outgoing body. wasmtime ends such a body when the store is dropped, and
 /// then it looks the same as one that the guest has finished.
 fn has_open_body(store: &mut Store<State>) -> bool {
-    store.data_mut().table().iter_mut().any(|entry| entry.is::<HostOutgoingBody>())
+    store
+        .data_mut()
+        .table()
+        .iter_mut()
+        .any(|entry| entry.is::<HostOutgoingBody>())
 }

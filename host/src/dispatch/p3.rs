@@ -36,7 +36,9 @@ pub(super) struct Front {
 
 impl std::fmt::Debug for Front {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Front").field("guest", &self.guest).finish_non_exhaustive()
+        f.debug_struct("Front")
+            .field("guest", &self.guest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -151,7 +153,10 @@ impl Exchange {
         if flag == BROKEN {
             self.broken.wake();
         } else {
-            self.tag.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.tag
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             self.vanished.wake();
             if let Some(worker) = self.worker.get() {
                 worker.changed();
@@ -170,7 +175,11 @@ impl Exchange {
 
     fn poll_vanished(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.vanished.register(cx.waker());
-        if self.has(VANISHED) { Poll::Ready(()) } else { Poll::Pending }
+        if self.has(VANISHED) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -182,7 +191,11 @@ impl Awaited {
     /// Ready when nothing more will come from the guest. What it has sent before is still to be read.
     pub(super) fn poll_broken(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.broken.register(cx.waker());
-        if self.0.has(BROKEN) { Poll::Ready(()) } else { Poll::Pending }
+        if self.0.has(BROKEN) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     /// The response is over.

@@ -31,6 +31,8 @@ pub(crate) struct GuestEngine {
     pub(crate) slots: Arc<Semaphore>,
     /// Whether instances come from a pool.
     pub(crate) pooled: bool,
+    /// Without it, guests that only compute are never interrupted.
+    _ticker: Ticker,
 }
 
 /// Makes an engine for guests of one kind.
@@ -52,7 +54,13 @@ pub(crate) fn build(wasi: Wasi, plan: &PoolPlan, ticker: &Ticker) -> wasmtime::R
         }
     };
     ticker.watch(&engine);
-    Ok(GuestEngine { engine, slots: Arc::new(Semaphore::new(plan.slots)), pooled })
+    let slots = Arc::new(Semaphore::new(plan.slots));
+    Ok(GuestEngine {
+        engine,
+        slots,
+        pooled,
+        _ticker: ticker.clone(),
+    })
 }
 
 fn base_config(wasi: Wasi) -> Config {

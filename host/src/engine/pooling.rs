@@ -17,7 +17,12 @@ pub(crate) struct InstanceNeeds {
 impl Default for InstanceNeeds {
     /// Enough for what the usual toolchains produce: an adapter, a shim and a fixup beside the main module.
     fn default() -> Self {
-        Self { core_instances: 8, memories: 1, tables: 4, table_elements: 20_000 }
+        Self {
+            core_instances: 8,
+            memories: 1,
+            tables: 4,
+            table_elements: 20_000,
+        }
     }
 }
 
@@ -53,7 +58,11 @@ impl PoolPlan {
     /// A pool for `requests` admitted requests. The rest is room for instances whose request is over
     /// and whose work is not, and for the first instance of a guest that is being loaded.
     pub(crate) fn new(requests: usize, memory: u64, needs: InstanceNeeds) -> Self {
-        Self { slots: requests + requests / 8 + 4, memory, needs }
+        Self {
+            slots: requests + requests / 8 + 4,
+            memory,
+            needs,
+        }
     }
 
     pub(super) fn allocation(&self, wasi: Wasi) -> PoolingAllocationConfig {
@@ -107,7 +116,10 @@ mod tests {
     #[test]
     fn needs_cover_what_is_smaller_in_every_respect() {
         let usual = InstanceNeeds::default();
-        assert!(usual.cover(InstanceNeeds { core_instances: 3, ..usual }));
+        assert!(usual.cover(InstanceNeeds {
+            core_instances: 3,
+            ..usual
+        }));
         let many_tables = InstanceNeeds { tables: 9, ..usual };
         assert!(!usual.cover(many_tables));
         assert!(usual.union(many_tables).cover(many_tables));

@@ -25,16 +25,23 @@ impl std::fmt::Debug for Ticker {
 impl Ticker {
     /// Starts the thread.
     pub(crate) fn start() -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { engines: Mutex::default() });
+        let shared = Arc::new(Shared {
+            engines: Mutex::default(),
+        });
         let weak = Arc::downgrade(&shared);
-        std::thread::Builder::new().name("epoch-ticker".to_owned()).spawn(move || {
-            loop {
-                #[allow(clippy::disallowed_methods, reason = "a thread of its own, not the runtime")]
-                std::thread::sleep(TICK);
-                let Some(shared) = weak.upgrade() else { break };
-                shared.tick();
-            }
-        })?;
+        std::thread::Builder::new()
+            .name("epoch-ticker".to_owned())
+            .spawn(move || {
+                loop {
+                    #[allow(
+                        clippy::disallowed_methods,
+                        reason = "a thread of its own, not the runtime"
+                    )]
+                    std::thread::sleep(TICK);
+                    let Some(shared) = weak.upgrade() else { break };
+                    shared.tick();
+                }
+            })?;
         Ok(Self(shared))
     }
 

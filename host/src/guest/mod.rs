@@ -29,7 +29,9 @@ pub(crate) struct Guest {
 
 impl std::fmt::Debug for Guest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guest").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Guest")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -54,7 +56,10 @@ impl Guest {
     /// A store for a fresh instance, which holds its place in the pool.
     pub(crate) async fn store(&self) -> Result<Store<State>, Overloaded> {
         let slot = self.slot().await?;
-        let origin = Origin { guest: Arc::clone(&self.name), slot };
+        let origin = Origin {
+            guest: Arc::clone(&self.name),
+            slot,
+        };
         Ok(State::new(origin, &self.limits).into_store(&self.engine.engine))
     }
 

@@ -42,6 +42,10 @@ pub(crate) async fn drain(
         () = cut => "a second signal came",
     };
     let left = tasks.len();
-    tracing::warn!(reason, left, "drain ended early: connections and guests were cut");
+    tracing::warn!(
+        reason,
+        left,
+        "drain ended early: connections and guests were cut"
+    );
     Drained::Cut(left)
 }

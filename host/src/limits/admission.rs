@@ -72,7 +72,11 @@ mod tests {
             crate::task::Tasks::default().spawn(async move { admission.enter().await.is_ok() })
         };
         tokio::task::yield_now().await;
-        assert_eq!(admission.enter().await.err(), Some(Overloaded), "the queue has one place");
+        assert_eq!(
+            admission.enter().await.err(),
+            Some(Overloaded),
+            "the queue has one place"
+        );
         drop(inside);
         assert!(waiting.await.unwrap(), "the waiter gets the permit");
 

@@ -36,7 +36,13 @@ impl<B: Body> LimitedBody<B> {
     /// Bounds `inner` in silence; [`LimitedBody::limit`] bounds it in size.
     pub(crate) fn new(inner: B, idle: Option<Duration>) -> Self {
         let upload = (!inner.is_end_stream()).then(Arc::default);
-        Self { inner, left: None, limit: 0, idle: IdleTimer::new(idle), upload }
+        Self {
+            inner,
+            left: None,
+            limit: 0,
+            idle: IdleTimer::new(idle),
+            upload,
+        }
     }
 
     /// Bounds the size, at once if it is declared.
@@ -145,12 +151,19 @@ mod tests {
 
     #[tokio::test]
     async fn an_undeclared_size_fails_where_the_limit_is_passed() {
-        let chunks = ["123", "45"].map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
+        let chunks =
+            ["123", "45"].map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
         let mut body = LimitedBody::new(StreamBody::new(futures_util::stream::iter(chunks)), None);
         body.limit(Some(4)).unwrap();
         let upload = body.upload().unwrap();
-        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "123");
-        assert_eq!(body.frame().await.unwrap().unwrap_err(), BodyFault::TooLarge(4));
+        assert_eq!(
+            body.frame().await.unwrap().unwrap().into_data().unwrap(),
+            "123"
+        );
+        assert_eq!(
+            body.frame().await.unwrap().unwrap_err(),
+            BodyFault::TooLarge(4)
+        );
         assert_eq!(upload.fault(), Some(BodyFault::TooLarge(4)));
     }
 

@@ -55,7 +55,9 @@ impl Upload {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, UploadClock> {
-        self.clock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.clock
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -71,7 +73,12 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// Counts from now; `None` never fires.
     pub(crate) fn new(wall: Option<Duration>, upload: Option<Arc<Upload>>) -> Self {
-        Self { start: Instant::now(), wall, upload, sleep: None }
+        Self {
+            start: Instant::now(),
+            wall,
+            upload,
+            sleep: None,
+        }
     }
 
     /// Ready when the wall time, less the upload's waits, is over.
@@ -80,7 +87,10 @@ impl Deadline {
             return Poll::Pending;
         };
         loop {
-            let waited = self.upload.as_ref().map_or(Duration::ZERO, |upload| upload.waited());
+            let waited = self
+                .upload
+                .as_ref()
+                .map_or(Duration::ZERO, |upload| upload.waited());
             let end = self.start + wall + waited;
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(end)));
             if sleep.as_mut().poll(cx).is_pending() {
@@ -105,7 +115,11 @@ pub(crate) struct IdleTimer {
 
 impl IdleTimer {
     pub(crate) fn new(limit: Option<Duration>) -> Self {
-        Self { limit, sleep: None, armed: false }
+        Self {
+            limit,
+            sleep: None,
+            armed: false,
+        }
     }
 
     /// There was a sign of life.

@@ -37,7 +37,9 @@ pub(super) fn make_absolute<B>(
     }
     target.scheme = Some(scheme);
     target.authority = Some(authority);
-    target.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+    target
+        .path_and_query
+        .get_or_insert(PathAndQuery::from_static("/"));
     *request.uri_mut() =
         Uri::from_parts(target).map_err(|_invalid| "the request target is invalid")?;
     Ok(())
@@ -86,7 +88,9 @@ fn check_authority(text: &[u8]) -> Result<Option<Authority>, &'static str> {
     {
         return Err(INVALID);
     }
-    Authority::try_from(text).map(Some).map_err(|_invalid| INVALID)
+    Authority::try_from(text)
+        .map(Some)
+        .map_err(|_invalid| INVALID)
 }
 
 /// Unreserved characters and sub-delims (RFC 3986, 2.2 and 2.3). A percent sign is in no DNS name.
@@ -113,8 +117,18 @@ mod tests {
         let v11 = Version::HTTP_11;
         for (target, version, host, expected) in [
             ("/a?b", v11, Some("h"), "http://h/a?b"),
-            ("/a%2Fb//c?x=%20&e=&e=", v11, Some("h:81"), "http://h:81/a%2Fb//c?x=%20&e=&e="),
-            ("http://a.example/p?q", v11, Some("b.example"), "http://a.example/p?q"),
+            (
+                "/a%2Fb//c?x=%20&e=&e=",
+                v11,
+                Some("h:81"),
+                "http://h:81/a%2Fb//c?x=%20&e=&e=",
+            ),
+            (
+                "http://a.example/p?q",
+                v11,
+                Some("b.example"),
+                "http://a.example/p?q",
+            ),
             ("http://a.example", v11, None, "http://a.example/"),
             ("https://a.example/", v11, None, "https://a.example/"),
             ("/x", Version::HTTP_10, None, "http://127.0.0.1:8080/x"),
@@ -123,19 +137,43 @@ mod tests {
             ("/x", v11, Some("h:"), "http://h:/x"),
         ] {
             let hosts: Vec<_> = host.iter().map(|host| host.as_bytes()).collect();
-            assert_eq!(absolute(target, version, &hosts), Ok(expected.to_owned()), "{target} {host:?}");
+            assert_eq!(
+                absolute(target, version, &hosts),
+                Ok(expected.to_owned()),
+                "{target} {host:?}"
+            );
         }
     }
 
     #[test]
     fn invalid_hosts_are_refused() {
         let hosts: &[&[u8]] = &[
-            b"a b", b"user@h", b"h:99999", b"h:x", b"h:+1", b"h:1:2", b"\xe9.example", b":80", b"[::1",
-            b"[::1]x", b"[h]", b"h/p", b"h?q", b"h#f", b"h\\x", b"%41",
+            b"a b",
+            b"user@h",
+            b"h:99999",
+            b"h:x",
+            b"h:+1",
+            b"h:1:2",
+            b"\xe9.example",
+            b":80",
+            b"[::1",
+            b"[::1]x",
+            b"[h]",
+            b"h/p",
+            b"h?q",
+            b"h#f",
+            b"h\\x",
+            b"%41",
         ];
         for host in hosts {
-            assert!(absolute("/", Version::HTTP_11, &[*host]).is_err(), "{host:?}");
-            assert!(absolute("http://ok/", Version::HTTP_11, &[*host]).is_err(), "{host:?}");
+            assert!(
+                absolute("/", Version::HTTP_11, &[*host]).is_err(),
+                "{host:?}"
+            );
+            assert!(
+                absolute("http://ok/", Version::HTTP_11, &[*host]).is_err(),
+                "{host:?}"
+            );
         }
         assert!(absolute("/", Version::HTTP_11, &[]).is_err());
         assert!(absolute("/", Version::HTTP_11, &[b"a", b"a"]).is_err());
@@ -146,13 +184,19 @@ mod tests {
 
     #[test]
     fn connect_and_asterisk_keep_their_form() {
-        let mut connect =
-            Request::builder().method(Method::CONNECT).uri("a.example:443").header("host", "a.example:443");
+        let mut connect = Request::builder()
+            .method(Method::CONNECT)
+            .uri("a.example:443")
+            .header("host", "a.example:443");
         let mut connect = std::mem::take(&mut connect).body(()).unwrap();
         make_absolute(&mut connect, "127.0.0.1:80".parse().unwrap()).unwrap();
         assert_eq!(connect.uri().to_string(), "a.example:443");
-        let mut options =
-            Request::builder().method(Method::OPTIONS).uri("*").header("host", "h").body(()).unwrap();
+        let mut options = Request::builder()
+            .method(Method::OPTIONS)
+            .uri("*")
+            .header("host", "h")
+            .body(())
+            .unwrap();
         make_absolute(&mut options, "127.0.0.1:80".parse().unwrap()).unwrap();
         assert_eq!(options.uri().path(), "*");
         assert_eq!(options.uri().authority().unwrap(), "h");

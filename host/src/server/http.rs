@@ -1,11 +1,13 @@
 //! The front for HTTP/1.0, HTTP/1.1 and HTTP/2 without TLS.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::{Request, Response, Version};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,7 +19,7 @@ use super::authority;
 use super::socket::{Connection, InFlight, Socket, Watchdog};
 use crate::config::ListenerConfig;
 use crate::error::RequestError;
-use crate::handler::{ConnInfo, Handler, ResponseBody};
+use crate::handler::{Broken, ConnInfo, Handler, ResponseBody};
 use crate::limits::body::LimitedBody;
 use crate::task::Tasks;
 
@@ -48,13 +50,16 @@ impl HttpFront {
             // A client that has closed only its sending side still gets its answer.
             .half_close(true)
             // The connection's own watchdog tells idle from slow; hyper's timer does not.
-            .header_read_timeout(None)
-            .pipeline_flush(true);
+            .header_read_timeout(None);
         builder
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(256);
-        Self { handler, config, builder }
+        Self {
+            handler,
+            config,
+            builder,
+        }
     }
 
     /// Serves one connection until it ends, takes too long, or is drained.
@@ -92,7 +97,9 @@ impl HttpFront {
             if let Poll::Ready(result) = serving.as_mut().poll(cx) {
                 return Poll::Ready(result.map_err(|error| error.to_string()));
             }
-            watchdog.poll_expired(cx).map(|()| Err("the client took too long".to_owned()))
+            watchdog
+                .poll_expired(cx)
+                .map(|()| Err("the client took too long".to_owned()))
         })
         .await;
         if let Err(error) = result {
@@ -110,7 +117,8 @@ impl HttpFront {
         in_flight: InFlight,
         info: ConnInfo,
         mut request: Request<Incoming>,
-    ) -> Result<Response<CountedBody>, Vanished> {
+    ) -> Result<Response<StreamedBody>, Vanished> {
+        let may_probe = request.version() == Version::HTTP_11;
         let checked = match authority::make_absolute(&mut request, info.local) {
             Ok(()) => {
                 let body_idle = self.config.body_idle;
@@ -118,18 +126,25 @@ impl HttpFront {
             }
             Err(reason) => {
                 let (head, _body) = request.into_parts();
-                Err((RequestError::BadRequest(reason), Request::from_parts(head, ())))
+                Err((
+                    RequestError::BadRequest(reason),
+                    Request::from_parts(head, ()),
+                ))
             }
         };
         let mut answer = pin!(self.handler.handle(info, checked));
-        let mut vanished = pin!(connection.vanished());
+        let mut vanished = pin!(connection.vanished(may_probe));
         let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),
             // Only asked while there is something to wait for.
             Poll::Pending => vanished.as_mut().poll(cx).map(|()| Err(Vanished)),
         })
         .await?;
-        Ok(response.map(|body| CountedBody { body, _in_flight: in_flight }))
+        Ok(response.map(|body| StreamedBody {
+            body,
+            connection: in_flight,
+            reset: None,
+        }))
     }
 }
 
@@ -138,29 +153,51 @@ impl HttpFront {
 #[error("the client went away before it was answered")]
 struct Vanished;
 
-/// A response body that marks its request as in flight.
-#[derive(Debug)]
-struct CountedBody {
+/// A response body that keeps its request in flight and breaks off when the client resets the connection,
+/// which hyper would notice only at the next write.
+struct StreamedBody {
     body: ResponseBody,
-    _in_flight: InFlight,
+    connection: InFlight,
+    reset: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl http_body::Body for CountedBody {
-    type Data = bytes::Bytes;
-    type Error = crate::handler::Broken;
+impl Body for StreamedBody {
+    type Data = Bytes;
+    type Error = StreamError;
 
     fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
-        std::pin::Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(StreamError::Broken)));
+        }
+        let connection = &this.connection;
+        let reset = this.reset.get_or_insert_with(|| {
+            let connection = connection.connection();
+            Box::pin(async move { connection.reset().await })
+        });
+        reset
+            .as_mut()
+            .poll(cx)
+            .map(|()| Some(Err(StreamError::Reset)))
     }
 
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> http_body::SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Why a response breaks off.
+#[derive(Debug, thiserror::Error)]
+enum StreamError {
+    #[error(transparent)]
+    Broken(Broken),
+    #[error("the client reset the connection")]
+    Reset,
 }

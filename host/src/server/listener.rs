@@ -49,7 +49,10 @@ impl BoundSocket {
         // A restart must not wait for the old connections' TIME_WAIT. A live listener is still refused.
         socket.set_reuse_address(true)?;
         socket.bind(&config.address.into())?;
-        Ok(Self { socket, config: Arc::new(config.clone()) })
+        Ok(Self {
+            socket,
+            config: Arc::new(config.clone()),
+        })
     }
 
     /// Listens. Must be called inside a tokio runtime.
@@ -60,12 +63,15 @@ impl BoundSocket {
         self.socket.listen(BACKLOG)?;
         let socket = TcpListener::from_std(self.socket.into())?;
         let local = socket.local_addr()?;
-        Ok(Listener { socket, local, config: self.config })
+        Ok(Listener {
+            socket,
+            local,
+            config: self.config,
+        })
     }
 }
 
 impl Listener {
-
     /// The address, with the port that the system chose.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
@@ -86,8 +92,12 @@ impl Listener {
                     return;
                 }
                 // A wildcard listener has many addresses; the guest may see the one that was used.
-                let Ok(local) = stream.local_addr() else { return };
-                front.serve_connection(stream, ConnInfo { peer, local }, drain).await;
+                let Ok(local) = stream.local_addr() else {
+                    return;
+                };
+                front
+                    .serve_connection(stream, ConnInfo { peer, local }, drain)
+                    .await;
                 drop(permit);
             });
         };

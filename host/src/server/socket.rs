@@ -64,6 +64,13 @@ struct Limits {
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Connection>);
 
+impl InFlight {
+    /// The request's connection.
+    pub(super) fn connection(&self) -> Arc<Connection> {
+        Arc::clone(&self.0)
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut progress = self.0.progress();
@@ -130,19 +137,29 @@ impl Connection {
     }
 
     /// Resolves when the client is gone: its end was reset, or it has closed its sending side and answers a
-    /// probe with a reset. A client that has only closed its sending side still gets its answer.
-    pub(super) async fn vanished(&self) {
+    /// probe with a reset. A client that has only closed its sending side still gets its answer. Without
+    /// `may_probe` (interim responses are not for HTTP/1.0) the two look the same until the answer is written.
+    pub(super) async fn vanished(&self, may_probe: bool) {
         // Urgent data is not registered for, so this waits for the closed reading side or an error.
-        let closed = self.stream.ready(Interest::PRIORITY | Interest::ERROR).await;
+        let closed = self
+            .stream
+            .ready(Interest::PRIORITY | Interest::ERROR)
+            .await;
         if !matches!(closed, Ok(ready) if !is_dead(ready)) {
             return;
         }
         if self.progress().http2 {
             return;
         }
-        tokio::time::sleep(HALF_CLOSE_GRACE).await;
-        self.probe();
-        // Without a probe's reset there is nothing more to learn before the answer is written.
+        if may_probe {
+            tokio::time::sleep(HALF_CLOSE_GRACE).await;
+            self.probe();
+        }
+        self.reset().await;
+    }
+
+    /// Resolves when the client has reset the connection.
+    pub(super) async fn reset(&self) {
         let _ = self.stream.ready(Interest::ERROR).await;
     }
 
@@ -169,7 +186,10 @@ impl Connection {
             Phase::Idle => self.limits.keep_alive,
         };
         let phase = limit.map(|limit| progress.since + limit);
-        let write = progress.write_stalled.zip(self.limits.write_idle).map(|(since, limit)| since + limit);
+        let write = progress
+            .write_stalled
+            .zip(self.limits.write_idle)
+            .map(|(since, limit)| since + limit);
         match (phase, write) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -224,7 +244,10 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     pub(super) fn new(connection: Arc<Connection>) -> Self {
-        Self { connection, sleep: None }
+        Self {
+            connection,
+            sleep: None,
+        }
     }
 
     /// Ready when the connection must be closed.

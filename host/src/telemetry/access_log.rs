@@ -27,7 +27,12 @@ pub(crate) struct Line {
 impl Line {
     /// The response head is on its way.
     pub(crate) fn new(access: Access, status: StatusCode) -> Self {
-        Self { access, status, sent: 0, complete: false }
+        Self {
+            access,
+            status,
+            sent: 0,
+            complete: false,
+        }
     }
 
     /// More of the body went out.

@@ -45,7 +45,11 @@ pub(crate) struct LogTag {
 
 impl LogTag {
     pub(crate) fn new(guest: Arc<str>, instance: u64) -> Self {
-        Self { guest, instance, requests: Mutex::default() }
+        Self {
+            guest,
+            instance,
+            requests: Mutex::default(),
+        }
     }
 
     fn requests(&self) -> std::sync::MutexGuard<'_, Vec<RequestId>> {
@@ -74,35 +78,64 @@ impl LogTag {
 
 /// The output of one instance. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct GuestLog(Arc<LogTag>);
+pub(crate) struct GuestLog {
+    tag: Arc<LogTag>,
+    stdout: LogStream,
+    stderr: LogStream,
+}
 
 /// Marks a request as running inside an instance for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Tagged {
-    tag: Arc<LogTag>,
+    log: GuestLog,
     request: RequestId,
 }
 
 impl Drop for Tagged {
     fn drop(&mut self) {
-        self.tag.requests().retain(|request| *request != self.request);
+        // A line that the request has begun and not ended is still its own.
+        self.log.stdout.0.end_line();
+        self.log.stderr.0.end_line();
+        self.log
+            .tag
+            .requests()
+            .retain(|request| *request != self.request);
     }
 }
 
 impl GuestLog {
     pub(crate) fn new(tag: LogTag) -> Self {
-        Self(Arc::new(tag))
+        let tag = Arc::new(tag);
+        let stream = |stream| {
+            let tag = Arc::clone(&tag);
+            LogStream(Arc::new(Lines {
+                tag,
+                stream,
+                partial: Mutex::default(),
+            }))
+        };
+        Self {
+            stdout: stream(Stream::Stdout),
+            stderr: stream(Stream::Stderr),
+            tag,
+        }
     }
 
     /// Lines that are written from now on belong to this request.
     pub(crate) fn tag(&self, request: RequestId) -> Tagged {
-        self.0.requests().push(request);
-        Tagged { tag: Arc::clone(&self.0), request }
+        self.tag.requests().push(request);
+        Tagged {
+            log: self.clone(),
+            request,
+        }
     }
 
     /// One of the two streams.
     pub(crate) fn stream(&self, stream: Stream) -> LogStream {
-        LogStream(Arc::new(Lines { tag: Arc::clone(&self.0), stream, partial: Mutex::default() }))
+        match stream {
+            Stream::Stdout => self.stdout.clone(),
+            Stream::Stderr => self.stderr.clone(),
+        }
     }
 }
 
@@ -127,6 +160,14 @@ impl Lines {
         self.append(&mut partial, bytes);
     }
 
+    fn end_line(&self) {
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+        if !partial.is_empty() {
+            self.tag.emit(self.stream, &partial);
+            partial.clear();
+        }
+    }
+
     fn append(&self, partial: &mut Vec<u8>, bytes: &[u8]) {
         for part in bytes.chunks(LONGEST_LINE) {
             if partial.len() + part.len() > LONGEST_LINE {
@@ -140,10 +181,7 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        let partial = self.partial.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !partial.is_empty() {
-            self.tag.emit(self.stream, partial);
-        }
+        self.end_line();
     }
 }
 
@@ -168,7 +206,11 @@ impl StdoutStream for LogStream {
 }
 
 impl AsyncWrite for LogStream {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.0.write(buf);
         Poll::Ready(Ok(buf.len()))
     }

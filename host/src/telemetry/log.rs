@@ -42,14 +42,18 @@ impl Drop for Log {
 /// # Errors
 /// One line when `filter` is no filter (`info`, `warn,guest=debug`, ...), or a log is already installed.
 pub fn install(filter: &str, format: LogFormat) -> Result<Log, String> {
-    let filter = EnvFilter::builder()
-        .parse(filter)
-        .map_err(|error| format!("`{filter}` is no log filter ({error}); try info or warn,guest=info"))?;
+    let filter = EnvFilter::builder().parse(filter).map_err(|error| {
+        format!("`{filter}` is no log filter ({error}); try info or warn,guest=info")
+    })?;
     let gate = Gate::default();
     // A full queue drops lines rather than stopping requests.
-    let (writer, guard): (NonBlocking, WorkerGuard) =
-        NonBlockingBuilder::default().lossy(true).thread_name("log").finish(gate.clone());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let (writer, guard): (NonBlocking, WorkerGuard) = NonBlockingBuilder::default()
+        .lossy(true)
+        .thread_name("log")
+        .finish(gate.clone());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer);
     let installed = match format {
         LogFormat::Text => builder
             .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
@@ -57,7 +61,10 @@ pub fn install(filter: &str, format: LogFormat) -> Result<Log, String> {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     installed.map_err(|error| error.to_string())?;
-    Ok(Log { gate, _guard: guard })
+    Ok(Log {
+        gate,
+        _guard: guard,
+    })
 }
 
 /// Holds lines until it is opened.

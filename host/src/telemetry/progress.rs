@@ -27,9 +27,17 @@ impl Compiling {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
             bar.set_style(style);
         }
-        bar.set_message(format!("compiling {file}, {}", bytesize::ByteSize(size as u64)));
+        bar.set_message(format!(
+            "compiling {file}, {}",
+            bytesize::ByteSize(size as u64)
+        ));
         bar.enable_steady_tick(PATIENCE);
-        Self { file, size, begin: Instant::now(), bar }
+        Self {
+            file,
+            size,
+            begin: Instant::now(),
+            bar,
+        }
     }
 
     /// Tells how long it took.

@@ -50,7 +50,13 @@ pub(crate) struct Cli {
     cache: Cache,
 
     /// What to log: error, warn, info, debug, or a list such as warn,guest=info
-    #[arg(long, value_name = "FILTER", default_value = "info", env = "CLOUDGO_HOST_LOG", help_heading = "Log")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "CLOUDGO_HOST_LOG",
+        help_heading = "Log"
+    )]
     pub(crate) log: String,
 
     /// How log lines look
@@ -211,7 +217,9 @@ impl Cache {
     fn folder(&self) -> Option<PathBuf> {
         // A relative path there is invalid and to be ignored (XDG base directory specification).
         let variable = |name| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
         };
         self.cache_dir.clone().or_else(|| {
             variable("XDG_CACHE_HOME")

@@ -29,11 +29,17 @@ struct Fatal {
 
 impl Fatal {
     fn usage(error: impl ToString) -> Self {
-        Self { line: error.to_string(), code: USAGE_ERROR }
+        Self {
+            line: error.to_string(),
+            code: USAGE_ERROR,
+        }
     }
 
     fn runtime(error: impl ToString) -> Self {
-        Self { line: error.to_string(), code: RUNTIME_ERROR }
+        Self {
+            line: error.to_string(),
+            code: RUNTIME_ERROR,
+        }
     }
 }
 
@@ -80,7 +86,10 @@ fn run(cli: &Cli) -> Result<ExitCode, Fatal> {
 
 async fn serve(host: RunningHost, mut signals: Signals) -> ExitCode {
     let signal = signals.next().await;
-    tracing::info!(signal, "draining: no new connections, requests in flight are finished");
+    tracing::info!(
+        signal,
+        "draining: no new connections, requests in flight are finished"
+    );
     let second = async {
         signals.next().await;
     };

@@ -34,19 +34,30 @@ struct Idle {
 
 impl std::fmt::Debug for IdleInstances {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IdleInstances").field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("IdleInstances")
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
     }
 }
 
 impl Instance {
     pub(super) fn new(store: Store<State>, proxy: Proxy) -> Self {
-        Self { store, proxy, served: 0, idle_since: Instant::now() }
+        Self {
+            store,
+            proxy,
+            served: 0,
+            idle_since: Instant::now(),
+        }
     }
 }
 
 impl IdleInstances {
     pub(super) fn new(reuse: &Reuse) -> Arc<Self> {
-        Arc::new(Self { requests: reuse.p2_requests, keep: reuse.idle, state: Mutex::default() })
+        Arc::new(Self {
+            requests: reuse.p2_requests,
+            keep: reuse.idle,
+            state: Mutex::default(),
+        })
     }
 
     /// The instance that was used last: its memory is the warmest.
@@ -86,7 +97,10 @@ impl IdleInstances {
             .unwrap_or(state.instances.len());
         // The oldest stand first: they are pushed and popped at the other end.
         let expired: Vec<_> = state.instances.drain(..fresh).collect();
-        let next = state.instances.first().map(|instance| instance.idle_since + self.keep);
+        let next = state
+            .instances
+            .first()
+            .map(|instance| instance.idle_since + self.keep);
         if next.is_none()
             && let Some(mut reaper) = state.reaper.take()
         {
@@ -106,7 +120,9 @@ async fn reap(instances: Weak<IdleInstances>, keep: Duration) {
     let mut next = Instant::now() + keep;
     loop {
         tokio::time::sleep_until(next).await;
-        let Some(instances) = instances.upgrade() else { return };
+        let Some(instances) = instances.upgrade() else {
+            return;
+        };
         match instances.drop_expired() {
             Some(instant) => next = instant,
             None => return,

@@ -74,6 +74,7 @@ pub(super) struct Shared {
     waker: AtomicWaker,
     notify: Notify,
     stopped: AtomicBool,
+    idle: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -201,8 +202,13 @@ impl Worker {
     fn report(&self, live: &[Arc<Exchange>], error: &wasmtime::Error) {
         if self.shared.stopped.load(Ordering::Acquire) {
             tracing::debug!(guest = %self.guest, "instance stopped: nobody waits for it");
+        } else if self.shared.idle.load(Ordering::Acquire) {
+            tracing::debug!(guest = %self.guest, "idle instance dropped");
         } else if !is_clean_exit(error) {
-            let requests: Vec<_> = live.iter().map(|exchange| exchange.id.to_string()).collect();
+            let requests: Vec<_> = live
+                .iter()
+                .map(|exchange| exchange.id.to_string())
+                .collect();
             tracing::warn!(
                 guest = %self.guest,
                 requests = requests.join(","),
@@ -214,7 +220,10 @@ impl Worker {
 }
 
 fn is_clean_exit(error: &wasmtime::Error) -> bool {
-    matches!(error.downcast_ref::<wasmtime_wasi::I32Exit>(), Some(wasmtime_wasi::I32Exit(0)))
+    matches!(
+        error.downcast_ref::<wasmtime_wasi::I32Exit>(),
+        Some(wasmtime_wasi::I32Exit(0))
+    )
 }
 
 /// Decides, from outside the guest's event loop, when a worker is stopped.
@@ -278,6 +287,9 @@ impl WorkerExpiration for Life {
         start: std::time::Instant,
     ) -> Poll<()> {
         self.shared.waker.register(cx.waker());
+        self.shared
+            .idle
+            .store(status == WorkerStatus::Idle, Ordering::Release);
         match status {
             WorkerStatus::Idle => {
                 self.working = None;
