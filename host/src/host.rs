@@ -29,6 +29,8 @@ pub struct RunningHost {
     local: SocketAddr,
     drain: watch::Sender<bool>,
     tasks: Tasks,
+    /// Kept until the drain is over: taking down the instance pool takes time of its own.
+    _handler: Arc<Handler>,
     limit: Option<std::time::Duration>,
 }
 

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::authority;
-use super::socket::{Connection, InFlight, Socket, Watchdog};
+use super::socket::{Connection, DrainStep, InFlight, Socket, Watchdog};
 use crate::config::ListenerConfig;
 use crate::error::RequestError;
 use crate::handler::{Broken, ConnInfo, Handler, ResponseBody};
@@ -83,15 +83,11 @@ impl HttpFront {
         };
         let mut serving = pin!(self.builder.serve_connection(io, service));
         let mut watchdog = Watchdog::new(Arc::clone(&connection));
-        let mut draining = pin!(async move { drain.wait_for(|draining| *draining).await.is_ok() });
-        let mut drain_began = false;
-        let mut drained = false;
+        let mut drain = pin!(drain_points(&connection, &mut drain));
+        let mut stopped = false;
         let result = poll_fn(|cx| {
-            if !drain_began {
-                drain_began = draining.as_mut().poll(cx).is_ready();
-            }
-            if drain_began && !drained && connection.may_stop_reading() {
-                drained = true;
+            if !stopped && drain.as_mut().poll(cx).is_ready() {
+                stopped = true;
                 serving.as_mut().graceful_shutdown();
             }
             if let Poll::Ready(result) = serving.as_mut().poll(cx) {
@@ -145,6 +141,26 @@ impl HttpFront {
             connection: in_flight,
             reset: None,
         }))
+    }
+}
+
+/// Resolves when the host drains and this connection is to stop reading.
+async fn drain_points(connection: &Connection, drain: &mut watch::Receiver<bool>) {
+    // Nobody holds the sender any more: the host is gone without a drain, which is no reason to stop.
+    if drain.wait_for(|draining| *draining).await.is_err() {
+        return std::future::pending().await;
+    }
+    loop {
+        match connection.drain_step() {
+            DrainStep::Stop => return,
+            DrainStep::Until(instant) => {
+                tokio::select! {
+                    () = tokio::time::sleep_until(instant) => {}
+                    () = connection.request_begun() => {}
+                }
+            }
+            DrainStep::Wait => connection.request_begun().await,
+        }
     }
 }
 

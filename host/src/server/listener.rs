@@ -1,6 +1,5 @@
 //! The one accept loop. It ends only when the host drains: what `accept` reports is never fatal.
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -134,20 +133,18 @@ impl Listener {
             }
         }
         // What the system has completed already are connections whose clients may have sent requests.
-        while let Some((stream, peer)) = accept_now(&self.socket).await {
+        while let Some((stream, peer)) = accept_now(&self.socket) {
             serve(stream, peer, None);
         }
     }
 }
 
-/// Takes a connection that waits in the backlog, if there is one.
-async fn accept_now(socket: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    let mut accept = std::pin::pin!(socket.accept());
-    std::future::poll_fn(|cx| match accept.as_mut().poll(cx) {
-        std::task::Poll::Ready(accepted) => std::task::Poll::Ready(accepted.ok()),
-        std::task::Poll::Pending => std::task::Poll::Ready(None),
-    })
-    .await
+/// Takes a connection that waits in the backlog, if there is one. Asks the system itself: the runtime may
+/// not have heard of it yet.
+fn accept_now(socket: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    let (stream, peer) = socket2::SockRef::from(socket).accept().ok()?;
+    stream.set_nonblocking(true).ok()?;
+    Some((TcpStream::from_std(stream.into()).ok()?, peer.as_socket()?))
 }
 
 /// Errors of a connection that is gone again; the next one may be fine (accept(2)).

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::config::ListenerConfig;
@@ -16,6 +17,8 @@ use crate::config::ListenerConfig;
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// How long a client that has closed its sending side is left alone before it is probed.
 const HALF_CLOSE_GRACE: Duration = Duration::from_millis(500);
+/// How long a connection must have been idle to be closed by a drain without further ado.
+const DRAIN_QUIET: Duration = Duration::from_millis(200);
 const TIMEOUT_ANSWER: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
@@ -31,6 +34,17 @@ enum Phase {
     Busy,
     /// The next request.
     Idle,
+}
+
+/// How a connection takes part in a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DrainStep {
+    /// Nothing more is read from it: it is closed at once, or after the requests in flight.
+    Stop,
+    /// A request has begun to arrive: it is to be read first.
+    Wait,
+    /// Its last request was a moment ago, so that the next one may be on its way: not before this instant.
+    Until(Instant),
 }
 
 #[derive(Debug)]
@@ -50,6 +64,7 @@ struct Progress {
 pub(super) struct Connection {
     stream: TcpStream,
     progress: Mutex<Progress>,
+    request_begun: Notify,
     limits: Limits,
 }
 
@@ -94,6 +109,7 @@ impl Connection {
                 write_stalled: None,
                 unflushed: false,
             }),
+            request_begun: Notify::new(),
             limits: Limits {
                 head: config.head,
                 keep_alive: config.keep_alive,
@@ -108,32 +124,42 @@ impl Connection {
         progress.in_flight += 1;
         progress.phase = Phase::Busy;
         drop(progress);
+        self.request_begun.notify_waiters();
         InFlight(Arc::clone(self))
     }
 
-    /// Whether a drain may close the connection at once, or after the requests that are in flight:
-    /// everything but a request head that has begun to arrive.
-    pub(super) fn may_stop_reading(&self) -> bool {
+    /// Resolves when a request's head has been read.
+    pub(super) async fn request_begun(&self) {
+        self.request_begun.notified().await;
+    }
+
+    /// What a drain does with this connection now.
+    pub(super) fn drain_step(&self) -> DrainStep {
         let progress = self.progress();
         match progress.phase {
-            Phase::Busy => true,
-            Phase::Head => false,
-            Phase::Fresh | Phase::Idle => {
-                // Bytes that the system has and nobody has read yet are a request, too.
-                let mut byte = [0_u8; 1];
-                !matches!(
-                    self.stream.try_io(Interest::READABLE, || {
-                        rustix::net::recv(
-                            &self.stream,
-                            &mut byte,
-                            rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT,
-                        )
-                        .map_err(io::Error::from)
-                    }),
-                    Ok((1.., _))
-                )
+            Phase::Busy => DrainStep::Stop,
+            Phase::Head => DrainStep::Wait,
+            // Bytes that the system has and nobody has read yet are a request, too.
+            Phase::Fresh | Phase::Idle if self.has_unread() => DrainStep::Wait,
+            Phase::Fresh => DrainStep::Stop,
+            Phase::Idle => {
+                let quiet = progress.since + DRAIN_QUIET;
+                if Instant::now() < quiet {
+                    DrainStep::Until(quiet)
+                } else {
+                    DrainStep::Stop
+                }
             }
         }
+    }
+
+    fn has_unread(&self) -> bool {
+        let mut byte = [0_u8; 1];
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        matches!(
+            rustix::net::recv(&self.stream, &mut byte, flags),
+            Ok((_, 1..))
+        )
     }
 
     /// Resolves when the client is gone: its end was reset, or it has closed its sending side and answers a
