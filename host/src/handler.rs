@@ -136,6 +136,10 @@ pub(crate) struct ResponseBody {
 }
 
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every body is a guest's; a box would cost each of them an allocation"
+)]
 enum Content {
     Empty,
     Host(Bytes),

@@ -65,11 +65,12 @@ impl Host {
         let listener = socket.listen().map_err(refused)?;
         let (drain, draining) = watch::channel(false);
         let local = listener.local_addr();
-        tasks.spawn(listener.run(handler, draining));
+        tasks.spawn(listener.run(Arc::clone(&handler), draining));
         Ok(RunningHost {
             local,
             drain,
             tasks,
+            _handler: handler,
             limit: config.drain,
         })
     }

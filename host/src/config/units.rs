@@ -88,7 +88,7 @@ impl std::str::FromStr for ListenAddress {
             }
             digits
                 .parse::<u16>()
-                .map_err(|_| wrong("the port must be 0 to 65535"))
+                .map_err(|_out_of_range| wrong("the port must be 0 to 65535"))
         };
         if let Some(rest) = text.strip_prefix('[') {
             let (inner, after) = rest
@@ -96,7 +96,7 @@ impl std::str::FromStr for ListenAddress {
                 .ok_or_else(|| wrong("`]` is missing"))?;
             inner
                 .parse::<std::net::Ipv6Addr>()
-                .map_err(|_| wrong("no IPv6 address in the brackets"))?;
+                .map_err(|_no_address| wrong("no IPv6 address in the brackets"))?;
             let port = match after.strip_prefix(':') {
                 Some(digits) => Some(port(digits)?),
                 None if after.is_empty() => None,

@@ -1,6 +1,6 @@
 //! The only place that names `wasmtime::Config`: one engine for WASI 0.2 guests and one for WASI 0.3 guests,
 //! each made when the first guest of its kind is loaded. Pool sizes are in `pooling`, the epoch's clock in
-//! `ticker`. Start with [`Engines::engine`].
+//! `ticker`. Start with [`build`].
 
 mod pooling;
 mod ticker;

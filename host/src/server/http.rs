@@ -16,7 +16,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::authority;
-use super::socket::{Connection, DrainStep, InFlight, Socket, Watchdog};
+use super::connection::{Connection, DrainStep, InFlight, Watchdog};
+use super::socket::Socket;
 use crate::config::ListenerConfig;
 use crate::error::RequestError;
 use crate::handler::{Broken, ConnInfo, Handler, ResponseBody};

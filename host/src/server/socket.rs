@@ -1,304 +1,16 @@
-//! One client's TCP connection: what phase it is in and for how long, and whether the client is still there.
+//! A connection's bytes as the HTTP library reads and writes them. The connection itself hears of all of them.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::config::ListenerConfig;
+use super::connection::Connection;
 
-/// An interim response that every HTTP/1.1 client must be able to skip (RFC 9110, 15.2).
-const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// How long a client that has closed its sending side is left alone before it is probed.
-const HALF_CLOSE_GRACE: Duration = Duration::from_millis(500);
-/// How long a connection must have been idle to be closed by a drain without further ado.
-const DRAIN_QUIET: Duration = Duration::from_millis(200);
-const TIMEOUT_ANSWER: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
-
-/// What the connection is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The first byte of its life.
-    Fresh,
-    /// The rest of a request head.
-    Head,
-    /// A guest, or the end of a request's body.
-    Busy,
-    /// The next request.
-    Idle,
-}
-
-/// How a connection takes part in a drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DrainStep {
-    /// Nothing more is read from it: it is closed at once, or after the requests in flight.
-    Stop,
-    /// A request has begun to arrive: it is to be read first.
-    Wait,
-    /// Its last request was a moment ago, so that the next one may be on its way: not before this instant.
-    Until(Instant),
-}
-
-#[derive(Debug)]
-struct Progress {
-    phase: Phase,
-    since: Instant,
-    in_flight: usize,
-    http2: bool,
-    /// Since when the client has taken nothing of what is to be written.
-    write_stalled: Option<Instant>,
-    /// Bytes may be left in the HTTP library's own buffer.
-    unflushed: bool,
-}
-
-/// A connection as its requests see it.
-#[derive(Debug)]
-pub(super) struct Connection {
-    stream: TcpStream,
-    progress: Mutex<Progress>,
-    request_begun: Notify,
-    limits: Limits,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    head: Option<Duration>,
-    keep_alive: Option<Duration>,
-    write_idle: Option<Duration>,
-}
-
-/// Marks one request as in flight for as long as it lives.
-#[derive(Debug)]
-pub(super) struct InFlight(Arc<Connection>);
-
-impl InFlight {
-    /// The request's connection.
-    pub(super) fn connection(&self) -> Arc<Connection> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let mut progress = self.0.progress();
-        progress.in_flight -= 1;
-        if progress.in_flight == 0 {
-            progress.phase = Phase::Idle;
-            progress.since = Instant::now();
-        }
-    }
-}
-
-impl Connection {
-    pub(super) fn new(stream: TcpStream, config: &ListenerConfig) -> Arc<Self> {
-        Arc::new(Self {
-            stream,
-            progress: Mutex::new(Progress {
-                phase: Phase::Fresh,
-                since: Instant::now(),
-                in_flight: 0,
-                http2: false,
-                write_stalled: None,
-                unflushed: false,
-            }),
-            request_begun: Notify::new(),
-            limits: Limits {
-                head: config.head,
-                keep_alive: config.keep_alive,
-                write_idle: config.write_idle,
-            },
-        })
-    }
-
-    /// A request's head has been read.
-    pub(super) fn begin_request(self: &Arc<Self>) -> InFlight {
-        let mut progress = self.progress();
-        progress.in_flight += 1;
-        progress.phase = Phase::Busy;
-        drop(progress);
-        self.request_begun.notify_waiters();
-        InFlight(Arc::clone(self))
-    }
-
-    /// Resolves when a request's head has been read.
-    pub(super) async fn request_begun(&self) {
-        self.request_begun.notified().await;
-    }
-
-    /// What a drain does with this connection now.
-    pub(super) fn drain_step(&self) -> DrainStep {
-        let progress = self.progress();
-        match progress.phase {
-            Phase::Busy => DrainStep::Stop,
-            Phase::Head => DrainStep::Wait,
-            // Bytes that the system has and nobody has read yet are a request, too.
-            Phase::Fresh | Phase::Idle if self.has_unread() => DrainStep::Wait,
-            Phase::Fresh => DrainStep::Stop,
-            Phase::Idle => {
-                let quiet = progress.since + DRAIN_QUIET;
-                if Instant::now() < quiet {
-                    DrainStep::Until(quiet)
-                } else {
-                    DrainStep::Stop
-                }
-            }
-        }
-    }
-
-    fn has_unread(&self) -> bool {
-        let mut byte = [0_u8; 1];
-        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
-        matches!(
-            rustix::net::recv(&self.stream, &mut byte, flags),
-            Ok((_, 1..))
-        )
-    }
-
-    /// Resolves when the client is gone: its end was reset, or it has closed its sending side and answers a
-    /// probe with a reset. A client that has only closed its sending side still gets its answer. Without
-    /// `may_probe` (interim responses are not for HTTP/1.0) the two look the same until the answer is written.
-    pub(super) async fn vanished(&self, may_probe: bool) {
-        // Urgent data is not registered for, so this waits for the closed reading side or an error.
-        let closed = self
-            .stream
-            .ready(Interest::PRIORITY | Interest::ERROR)
-            .await;
-        if !matches!(closed, Ok(ready) if !is_dead(ready)) {
-            return;
-        }
-        if self.progress().http2 {
-            return;
-        }
-        if may_probe {
-            tokio::time::sleep(HALF_CLOSE_GRACE).await;
-            self.probe();
-        }
-        self.reset().await;
-    }
-
-    /// Resolves when the client has reset the connection.
-    pub(super) async fn reset(&self) {
-        let _ = self.stream.ready(Interest::ERROR).await;
-    }
-
-    fn probe(&self) {
-        let progress = self.progress();
-        if !progress.unflushed && progress.in_flight == 1 {
-            // A full socket means that the client is there, or that the write timer will see to it.
-            let _ = self.stream.try_write(PROBE);
-        }
-    }
-
-    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When the present phase must be over.
-    fn deadline(&self) -> Option<Instant> {
-        let progress = self.progress();
-        let limit = match progress.phase {
-            Phase::Fresh => self.limits.head,
-            Phase::Head if progress.http2 => self.limits.keep_alive,
-            Phase::Head => self.limits.head,
-            Phase::Busy => None,
-            Phase::Idle => self.limits.keep_alive,
-        };
-        let phase = limit.map(|limit| progress.since + limit);
-        let write = progress
-            .write_stalled
-            .zip(self.limits.write_idle)
-            .map(|(since, limit)| since + limit);
-        match (phase, write) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
-    }
-
-    fn saw_bytes(&self, bytes: &[u8]) {
-        let mut progress = self.progress();
-        if progress.phase == Phase::Fresh {
-            progress.http2 = bytes.starts_with(HTTP2_PREFACE);
-        }
-        if matches!(progress.phase, Phase::Fresh | Phase::Idle) && !progress.http2 {
-            progress.phase = Phase::Head;
-            progress.since = Instant::now();
-        } else if progress.phase == Phase::Fresh {
-            // HTTP/2 has no phase of its own for heads; an idle connection is one without streams.
-            progress.phase = Phase::Idle;
-            progress.since = Instant::now();
-        }
-    }
-
-    fn saw_write(&self, written: &Poll<io::Result<usize>>) {
-        let mut progress = self.progress();
-        match written {
-            Poll::Pending => {
-                progress.write_stalled.get_or_insert_with(Instant::now);
-            }
-            Poll::Ready(_) => progress.write_stalled = None,
-        }
-        progress.unflushed = true;
-    }
-
-    /// Tells a client that is slow with its head why it is cut off.
-    fn answer_timeout(&self) {
-        let progress = self.progress();
-        if progress.phase == Phase::Head && !progress.http2 && !progress.unflushed {
-            let _ = self.stream.try_write(TIMEOUT_ANSWER);
-        }
-    }
-}
-
-fn is_dead(ready: Ready) -> bool {
-    ready.is_error() || ready.is_write_closed()
-}
-
-/// Fires when a phase of the connection takes too long. Polled together with the connection itself.
-#[derive(Debug)]
-pub(super) struct Watchdog {
-    connection: Arc<Connection>,
-    sleep: Option<Pin<Box<Sleep>>>,
-}
-
-impl Watchdog {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
-        Self {
-            connection,
-            sleep: None,
-        }
-    }
-
-    /// Ready when the connection must be closed.
-    pub(super) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let Some(end) = self.connection.deadline() else {
-                return Poll::Pending;
-            };
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(end)));
-            // A timer that is set too early finds out when it fires; moving it at every request costs more.
-            if sleep.deadline() > end || sleep.is_elapsed() {
-                sleep.as_mut().reset(end);
-            }
-            if sleep.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            if Instant::now() >= end {
-                self.connection.answer_timeout();
-                return Poll::Ready(());
-            }
-        }
-    }
-}
-
-/// The connection's bytes as the HTTP library reads and writes them.
+/// The byte stream of a connection.
 #[derive(Debug)]
 pub(super) struct Socket(pub(super) Arc<Connection>);
 
@@ -314,11 +26,11 @@ impl AsyncRead for Socket {
         let connection = &self.0;
         let space = buf.initialize_unfilled_to(buf.remaining().min(READ_CHUNK));
         loop {
-            ready!(connection.stream.poll_read_ready(cx))?;
+            ready!(connection.stream().poll_read_ready(cx))?;
             let mut count = 0;
-            let read = connection.stream.try_io(Interest::READABLE, || {
+            let read = connection.stream().try_io(Interest::READABLE, || {
                 let (received, _) = rustix::net::recv(
-                    &connection.stream,
+                    connection.stream(),
                     &mut *space,
                     rustix::net::RecvFlags::DONTWAIT,
                 )?;
@@ -352,10 +64,10 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         let connection = &self.0;
         let written = loop {
-            match connection.stream.poll_write_ready(cx) {
+            match connection.stream().poll_write_ready(cx) {
                 Poll::Pending => break Poll::Pending,
                 Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                Poll::Ready(Ok(())) => match attempt(&connection.stream) {
+                Poll::Ready(Ok(())) => match attempt(connection.stream()) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     written => break Poll::Ready(written),
                 },
@@ -389,12 +101,12 @@ impl AsyncWrite for Socket {
 
     /// The HTTP library flushes when its own buffer is empty; TCP has none to flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.progress().unflushed = false;
+        self.0.saw_flush();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shutdown = rustix::net::shutdown(&self.0.stream, rustix::net::Shutdown::Write);
+        let shutdown = rustix::net::shutdown(self.0.stream(), rustix::net::Shutdown::Write);
         Poll::Ready(shutdown.map_err(io::Error::from))
     }
 }

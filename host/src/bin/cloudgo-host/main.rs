@@ -28,14 +28,14 @@ struct Fatal {
 }
 
 impl Fatal {
-    fn usage(error: impl ToString) -> Self {
+    fn usage(error: &dyn std::fmt::Display) -> Self {
         Self {
             line: error.to_string(),
             code: USAGE_ERROR,
         }
     }
 
-    fn runtime(error: impl ToString) -> Self {
+    fn runtime(error: &dyn std::fmt::Display) -> Self {
         Self {
             line: error.to_string(),
             code: RUNTIME_ERROR,
@@ -55,23 +55,27 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, Fatal> {
-    let config = cli.overlay().into_config().map_err(Fatal::usage)?;
-    let log = log::install(&cli.log, cli.log_format.into()).map_err(Fatal::usage)?;
+    let config = cli
+        .overlay()
+        .into_config()
+        .map_err(|error| Fatal::usage(&error))?;
+    let log =
+        log::install(&cli.log, cli.log_format.into()).map_err(|error| Fatal::usage(&error))?;
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(Fatal::runtime)?;
+        .map_err(|error| Fatal::runtime(&error))?;
     let result = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(Fatal::runtime)?;
+        let mut signals = Signals::listen().map_err(|error| Fatal::runtime(&error))?;
         let start = Host::start(config);
         let host = tokio::select! {
             host = start => host.map_err(|error| match error {
-                StartError::Load(_) => Fatal::usage(error),
-                StartError::Listen { .. } | StartError::Thread(_) => Fatal::runtime(error),
+                StartError::Load(_) => Fatal::usage(&error),
+                StartError::Listen { .. } | StartError::Thread(_) => Fatal::runtime(&error),
             })?,
             name = signals.next() => {
-                return Err(Fatal::runtime(format!("{name} before the guest was ready")));
+                return Err(Fatal::runtime(&format!("{name} before the guest was ready")));
             }
         };
         say(&format!("Serving HTTP on http://{}/", host.local_addr()));

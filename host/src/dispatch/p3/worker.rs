@@ -278,12 +278,12 @@ impl Life {
     }
 }
 
+#[allow(clippy::disallowed_types, reason = "the trait's own signature")]
 impl WorkerExpiration for Life {
     fn poll(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         status: WorkerStatus,
-        #[allow(clippy::disallowed_types, reason = "the trait's own signature")]
         start: std::time::Instant,
     ) -> Poll<()> {
         self.shared.waker.register(cx.waker());
