@@ -3,15 +3,15 @@
 use std::io::Read;
 use std::path::Path;
 
-use wasmparser::{Encoding, Parser, Payload};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
 
 use super::Source;
+use super::facts::Facts;
 use crate::capability::State;
 use crate::config::GuestLimits;
-use crate::engine::{InstanceNeeds, Wasi};
+use crate::engine::InstanceNeeds;
 use crate::error::LoadProblem;
 
 /// A larger file is no component that anybody could serve.
@@ -28,8 +28,7 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
         return match Engine::detect_precompiled(&bytes) {
             Some(wasmtime::Precompiled::Component) if allow_precompiled => Ok(Source {
                 bytes: Vec::new(),
-                wasi: None,
-                precompiled: true,
+                facts: None,
             }),
             Some(wasmtime::Precompiled::Component) => Err(not_component(
                 "is a precompiled component, which runs unchecked; --allow-precompiled loads it if you trust it",
@@ -47,11 +46,10 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
     } else {
         from_text(bytes)?
     };
-    let wasi = Some(kind(&bytes)?);
+    let facts = Facts::read(&bytes)?;
     Ok(Source {
         bytes,
-        wasi,
-        precompiled: false,
+        facts: Some(facts),
     })
 }
 
@@ -88,95 +86,37 @@ fn from_text(bytes: Vec<u8>) -> Result<Vec<u8>, LoadProblem> {
     })
 }
 
-/// Finds out which of the two handlers a component exports, by reading its outermost sections.
-fn kind(bytes: &[u8]) -> Result<Wasi, LoadProblem> {
-    let mut exports = Vec::new();
-    let mut depth = 0_usize;
-    for payload in Parser::new(0).parse_all(bytes) {
-        let payload = payload.map_err(|error| LoadProblem::Invalid(error.message().to_owned()))?;
-        match payload {
-            Payload::Version {
-                encoding: Encoding::Module,
-                ..
-            } if depth == 0 => {
-                return Err(LoadProblem::NotComponent(
-                    "is a core module, and only components can be served; \
-                     build for wasm32-wasip2 or wrap it with `wasm-tools component new`"
-                        .to_owned(),
-                ));
-            }
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentExportSection(section) if depth == 0 => {
-                for export in section {
-                    let export =
-                        export.map_err(|error| LoadProblem::Invalid(error.message().to_owned()))?;
-                    exports.push(export.name.name.to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
-    let exported = |prefix: &str| exports.iter().any(|name| name.starts_with(prefix));
-    // The order of `wasmtime serve`: the newer interface wins.
-    if exported("wasi:http/handler@0.3.") {
-        Ok(Wasi::P3)
-    } else if exported("wasi:http/incoming-handler@0.2.") {
-        Ok(Wasi::P2)
-    } else {
-        Err(LoadProblem::NoHandler(no_handler_help(&exports)))
-    }
-}
-
-fn no_handler_help(exports: &[String]) -> String {
-    if exports.iter().any(|name| name.starts_with("wasi:cli/run@")) {
-        return "it is a command (`wasi:cli/run`): run it with `wasmtime run`, \
-                or build it against the world `wasi:http/proxy` or `wasi:http/service`"
-            .to_owned();
-    }
-    match exports {
-        [] => "it exports nothing".to_owned(),
-        _ => {
-            let shown: Vec<_> = exports
-                .iter()
-                .take(4)
-                .map(|name| format!("`{name}`"))
-                .collect();
-            format!("it exports {}", shown.join(", "))
-        }
-    }
-}
-
-/// What one instance needs as far as the component itself tells, refused where a limit is below it.
-pub(super) fn needs(
-    component: &Component,
-    limits: &GuestLimits,
-) -> Result<InstanceNeeds, LoadProblem> {
-    let mut needs = InstanceNeeds::default();
-    let Some(resources) = component.resources_required() else {
-        return Ok(needs);
-    };
-    let memory = resources.max_initial_memory_size.unwrap_or(0);
-    if memory > limits.memory {
+/// Refuses a component that starts with more than its limits allow.
+pub(super) fn limits(facts: &Facts, limits: &GuestLimits) -> Result<(), LoadProblem> {
+    if facts.memory > limits.memory {
         return Err(LoadProblem::OverLimit {
-            need: format!("{} of memory", bytesize::ByteSize(memory)),
+            need: format!("{} of memory", bytesize::ByteSize(facts.memory)),
             limit: bytesize::ByteSize(limits.memory).to_string(),
             flag: "--max-memory",
         });
     }
-    let elements =
-        usize::try_from(resources.max_initial_table_size.unwrap_or(0)).unwrap_or(usize::MAX);
-    if elements > limits.table_elements {
+    if facts.needs.table_elements > limits.table_elements {
         return Err(LoadProblem::OverLimit {
-            need: format!("a table of {elements} elements"),
+            need: format!("a table of {} elements", facts.needs.table_elements),
             limit: limits.table_elements.to_string(),
             flag: "--max-table-elements",
         });
     }
-    needs.memories = needs.memories.max(resources.num_memories);
-    needs.tables = needs.tables.max(resources.num_tables);
-    needs.table_elements = needs.table_elements.max(elements);
-    Ok(needs)
+    Ok(())
+}
+
+/// What one instance needs as far as the compiled component tells.
+pub(super) fn needs(component: &Component) -> InstanceNeeds {
+    let mut needs = InstanceNeeds::default();
+    if let Some(resources) = component.resources_required() {
+        needs.memories = needs.memories.max(resources.num_memories);
+        needs.tables = needs.tables.max(resources.num_tables);
+        let elements = resources.max_initial_table_size.unwrap_or(0);
+        needs.table_elements = needs
+            .table_elements
+            .max(usize::try_from(elements).unwrap_or(usize::MAX));
+    }
+    needs
 }
 
 /// What the instances that are alive in this engine take from its pool.
@@ -203,6 +143,15 @@ pub(super) fn imports(component: &Component, linker: &Linker<State>) -> Result<(
         return Err(missing_import(name));
     }
     Ok(())
+}
+
+/// Whether the component exports an interface whose name begins like this.
+pub(super) fn exports(component: &Component, prefix: &str) -> bool {
+    let engine = component.engine();
+    component
+        .component_type()
+        .exports(engine)
+        .any(|(name, _)| name.starts_with(prefix))
 }
 
 /// Whether an interface belongs to a package that is linked in full.

@@ -1,8 +1,9 @@
-//! From a file to something that can be instantiated: read, checked (`check`), compiled or taken from the
+//! From a file to something that can be instantiated: read, checked (`check`, `facts`), compiled or taken from the
 //! cache (`cache`), linked, and tried once. Never on the request path. Start with [`Loader::load`].
 
 mod cache;
 mod check;
+mod facts;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use wasmtime_wasi_http::p2::bindings::ProxyPre;
 use wasmtime_wasi_http::p3::bindings::ServicePre;
 
 use self::cache::Cache;
+use self::facts::Facts;
 use crate::capability::{self, Origin, State};
 use crate::config::{CacheConfig, GuestConfig};
 use crate::engine::{self, GuestEngine, InstanceNeeds, PoolPlan, Ticker, Wasi};
@@ -41,11 +43,10 @@ pub(crate) struct Loader {
     requests: usize,
 }
 
-/// A component's bytes and what a look at them told.
+/// A component's bytes and what they tell. A precompiled file tells nothing, and is not read here.
 struct Source {
     bytes: Vec<u8>,
-    wasi: Option<Wasi>,
-    precompiled: bool,
+    facts: Option<Facts>,
 }
 
 impl Loader {
@@ -80,36 +81,38 @@ impl Loader {
 
     fn compile(&self, guest: &GuestConfig) -> Result<Compiled, LoadProblem> {
         let source = check::read(&guest.component, guest.allow_precompiled)?;
-        // A precompiled file does not tell which engine it was made for; the other one refuses it.
-        let kinds = match source.wasi {
-            Some(wasi) => vec![wasi],
-            None => vec![Wasi::P3, Wasi::P2],
+        let Some(facts) = source.facts else {
+            // The file does not tell which engine it was made for; the other one refuses it.
+            let usual = InstanceNeeds::default();
+            return self
+                .compile_for(guest, source, Wasi::P3, usual)
+                .or_else(|_refusal| {
+                    let source = Source {
+                        bytes: Vec::new(),
+                        facts: None,
+                    };
+                    self.compile_for(guest, source, Wasi::P2, usual)
+                });
         };
-        let mut refusal = LoadProblem::Invalid("no engine accepts it".to_owned());
-        for wasi in kinds {
-            match self.compile_for(guest, &source, wasi, InstanceNeeds::default()) {
-                Ok(compiled) => return Ok(compiled),
-                Err(problem) => refusal = problem,
-            }
-        }
-        Err(refusal)
+        check::limits(&facts, &guest.limits)?;
+        self.compile_for(guest, source, facts.wasi, facts.needs)
     }
 
     fn compile_for(
         &self,
         guest: &GuestConfig,
-        source: &Source,
+        source: Source,
         wasi: Wasi,
         needs: InstanceNeeds,
     ) -> Result<Compiled, LoadProblem> {
         let plan = PoolPlan::new(self.requests, guest.limits.memory, needs);
         let engine = engine::build(wasi, &plan, &self.ticker)
             .map_err(|error| LoadProblem::Engine(format!("{error:#}")))?;
-        let component = self.component(&guest.component, source, &engine.engine)?;
-        let static_needs = check::needs(&component, &guest.limits)?;
-        if engine.pooled && !needs.cover(static_needs) {
+        let component = self.component(&guest.component, &source, &engine.engine)?;
+        let seen = check::needs(&component);
+        if engine.pooled && !needs.cover(seen) {
             drop((component, engine));
-            return self.compile_for(guest, source, wasi, needs.union(static_needs));
+            return self.compile_for(guest, source, wasi, needs.union(seen));
         }
         // Later instances share this image instead of building it on the first request.
         component
@@ -120,6 +123,7 @@ impl Loader {
             component,
             wasi,
             needs,
+            source,
         })
     }
 
@@ -129,7 +133,7 @@ impl Loader {
         source: &Source,
         engine: &Engine,
     ) -> Result<Component, LoadProblem> {
-        if source.precompiled {
+        if source.facts.is_none() {
             return cache::deserialize_precompiled(engine, path)
                 .map_err(|error| LoadProblem::Invalid(check::one_line(&error)));
         }
@@ -163,14 +167,17 @@ impl Loader {
                 engine: compiled.engine,
             });
         }
-        let needs = compiled.needs.union(used);
-        drop((ready, compiled));
+        let Compiled {
+            source,
+            wasi,
+            needs,
+            ..
+        } = compiled;
+        drop(ready);
         let loader = Arc::clone(self);
         let config = guest.clone();
         let again = tokio::task::spawn_blocking(move || {
-            let source = check::read(&config.component, config.allow_precompiled)?;
-            let wasi = source.wasi.unwrap_or(Wasi::P3);
-            loader.compile_for(&config, &source, wasi, needs)
+            loader.compile_for(&config, source, wasi, needs.union(used))
         });
         let compiled = match again.await {
             Ok(compiled) => compiled?,
@@ -190,6 +197,7 @@ struct Compiled {
     component: Component,
     wasi: Wasi,
     needs: InstanceNeeds,
+    source: Source,
 }
 
 impl Compiled {
@@ -205,9 +213,10 @@ impl Compiled {
             .instantiate_pre(&self.component)
             .map_err(|error| check::link_error(&error))?;
         let used = self.warm_up(guest, &pre).await?;
-        let ready = match self.wasi {
-            Wasi::P2 => ProxyPre::new(pre).map(Ready::P2),
-            Wasi::P3 => ServicePre::new(pre).map(Ready::P3),
+        let ready = if check::exports(&self.component, Wasi::P3.handler()) {
+            ServicePre::new(pre).map(Ready::P3)
+        } else {
+            ProxyPre::new(pre).map(Ready::P2)
         };
         let ready = ready.map_err(|error| LoadProblem::NoHandler(check::one_line(&error)))?;
         Ok((ready, used))

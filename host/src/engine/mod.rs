@@ -13,13 +13,23 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 pub(crate) use pooling::{InstanceNeeds, PoolPlan};
 pub(crate) use ticker::Ticker;
 
-/// Which version of WASI a guest's export belongs to.
+/// The two versions of WASI, and with them the two engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wasi {
     /// `wasi:http/incoming-handler@0.2.x`
     P2,
     /// `wasi:http/handler@0.3.x`
     P3,
+}
+
+impl Wasi {
+    /// How the name of the exported handler begins.
+    pub(crate) fn handler(self) -> &'static str {
+        match self {
+            Self::P2 => "wasi:http/incoming-handler@0.2.",
+            Self::P3 => "wasi:http/handler@0.3.",
+        }
+    }
 }
 
 /// An engine and the number of instances that it can hold.
