@@ -35,7 +35,7 @@ impl Facts {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, LoadProblem> {
         let mut reader = Reader::default();
         for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(invalid)?;
+            let payload = payload.map_err(|error| invalid(&error))?;
             if reader.depth == 0
                 && let Payload::Version {
                     encoding: Encoding::Module,
@@ -48,7 +48,7 @@ impl Facts {
                         .to_owned(),
                 ));
             }
-            reader.see(payload).map_err(invalid)?;
+            reader.see(payload).map_err(|error| invalid(&error))?;
         }
         let wasi = reader.wasi()?;
         let usual = InstanceNeeds::default();
@@ -65,7 +65,7 @@ impl Facts {
     }
 }
 
-fn invalid(error: wasmparser::BinaryReaderError) -> LoadProblem {
+fn invalid(error: &wasmparser::BinaryReaderError) -> LoadProblem {
     LoadProblem::Invalid(error.message().to_owned())
 }
 
