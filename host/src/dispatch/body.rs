@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
 use wasmtime_wasi_http::WasiBody;
 
 use super::{p2, p3};
@@ -67,34 +68,29 @@ pub(crate) struct GuestBody {
     failure: Option<Failure>,
 }
 
-/// An error on its way to the front. It lets everything else that is ready go first: the front then sends
-/// what it has already been given, and the client sees how far the response got.
+/// An error on its way to the front. The front discards what it has not yet sent when it hears of an error,
+/// HTTP/2's stream resets even more than a closed connection: a moment lets that part go out first, so that
+/// the client sees how far the response got.
 #[derive(Debug)]
 struct Failure {
     error: Option<BrokenBody>,
-    pause: Pause,
+    pause: Pin<Box<Sleep>>,
 }
 
-struct Pause(Pin<Box<dyn Future<Output = ()> + Send>>);
-
-impl std::fmt::Debug for Pause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Pause")
-    }
-}
+const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 
 impl Failure {
     fn new(error: BrokenBody) -> Self {
         tracing::debug!(%error, "response body aborted");
         Self {
             error: Some(error),
-            pause: Pause(Box::pin(tokio::task::yield_now())),
+            pause: Box::pin(tokio::time::sleep(FAILURE_PAUSE)),
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenBody>>> {
         if self.error.is_some() {
-            std::task::ready!(self.pause.0.as_mut().poll(cx));
+            std::task::ready!(self.pause.as_mut().poll(cx));
         }
         // Asked again after the error, a body is over.
         Poll::Ready(self.error.take().map(Err))
