@@ -20,7 +20,7 @@ help: ## list the targets
 run: setup guests build ## set up, build the guests and the host, and serve a guest on PORT (8080)
 	$(HOST) -p $(PORT) $(ARGS) $(GUEST_FILE)
 
-test: setup guests ## set up, then run every test
+test: setup guests guest-big ## set up, then run every test
 	cd guest && cargo test --quiet
 	cargo test --workspace --lib --bins --tests
 

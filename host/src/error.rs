@@ -33,6 +33,9 @@ pub enum LoadProblem {
         "exports neither `wasi:http/incoming-handler@0.2.x` nor `wasi:http/handler@0.3.x`; {0}"
     )]
     NoHandler(String),
+    /// Compiled code that this build of the host cannot run.
+    #[error("cannot be loaded as precompiled code; compile it again for this version: {0}")]
+    Precompiled(String),
     /// An import that nothing here provides.
     #[error("imports `{import}`, which nothing here provides; {help}")]
     MissingImport {
@@ -117,6 +120,9 @@ pub enum RequestError {
     /// The guest's response head is not one that may be sent.
     #[error("invalid response: {0}")]
     InvalidResponse(&'static str),
+    /// The guest accepted a CONNECT: its client would take what follows for a tunnel.
+    #[error("guest answered CONNECT with {0}, and there are no tunnels here")]
+    Tunnel(StatusCode),
     /// The guest answered with an error code.
     #[error("guest answered with an error: {code}")]
     Code {
@@ -139,6 +145,7 @@ impl RequestError {
             Self::Trap(_) | Self::NoResponse | Self::Exit(_) | Self::InvalidResponse(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
+            Self::Tunnel(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Deadline(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Code { status, .. } => *status,
         }
@@ -156,6 +163,7 @@ impl RequestError {
             Self::Trap(_) | Self::NoResponse | Self::Exit(_) | Self::InvalidResponse(_) => {
                 "the guest failed"
             }
+            Self::Tunnel(_) => "CONNECT opens no tunnel here",
             Self::Deadline(_) => "the guest did not answer in time",
             Self::Code { .. } => "the guest could not answer",
         }
@@ -175,6 +183,7 @@ impl RequestError {
             Self::NoResponse => "no_response",
             Self::Exit(_) => "exit",
             Self::InvalidResponse(_) => "invalid_response",
+            Self::Tunnel(_) => "tunnel",
             Self::Deadline(_) => "deadline",
             Self::Code { .. } => "error_code",
         }

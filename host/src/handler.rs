@@ -57,7 +57,12 @@ impl Handler {
             Err((_, request)) => (request.method().clone(), self.access(id, conn, request)),
         };
         let answer = match checked {
-            Ok(request) => self.serve(id, request).await,
+            Ok(request) => match self.serve(id, request).await {
+                Ok(response) if method == Method::CONNECT && response.status().is_success() => {
+                    Err(RequestError::Tunnel(response.status()))
+                }
+                answer => answer,
+            },
             Err((error, _)) => Err(error),
         };
         let mut response = match answer {

@@ -8,7 +8,7 @@ mod wasi;
 
 use wasmtime::component::Linker;
 
-pub(crate) use state::{Origin, State};
+pub(crate) use state::State;
 
 use crate::engine::Wasi;
 

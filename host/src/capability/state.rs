@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreLimits, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -14,15 +13,6 @@ use crate::config::GuestLimits;
 use crate::limits::memory;
 use crate::telemetry::guest_log::{GuestLog, LogTag};
 
-/// Where an instance belongs.
-#[derive(Debug)]
-pub(crate) struct Origin {
-    /// The guest's name.
-    pub(crate) guest: Arc<str>,
-    /// The place in the pool; the pool has one for each permit.
-    pub(crate) slot: OwnedSemaphorePermit,
-}
-
 /// The data of a store.
 pub(crate) struct State {
     table: ResourceTable,
@@ -31,15 +21,14 @@ pub(crate) struct State {
     hooks: Hooks,
     limits: StoreLimits,
     log: GuestLog,
-    _slot: OwnedSemaphorePermit,
 }
 
 impl State {
-    /// A fresh instance's data.
-    pub(crate) fn new(origin: Origin, limits: &GuestLimits) -> Self {
+    /// The data of a fresh instance of the guest that is called `guest`.
+    pub(crate) fn new(guest: Arc<str>, limits: &GuestLimits) -> Self {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
-        let log = GuestLog::new(LogTag::new(origin.guest, instance));
+        let log = GuestLog::new(LogTag::new(guest, instance));
         Self {
             table: ResourceTable::new(),
             wasi: super::wasi::instance(&log),
@@ -47,7 +36,6 @@ impl State {
             hooks: Hooks,
             limits: memory::store_limits(limits),
             log,
-            _slot: origin.slot,
         }
     }
 

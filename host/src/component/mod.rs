@@ -15,7 +15,7 @@ use wasmtime_wasi_http::p3::bindings::ServicePre;
 
 use self::cache::Cache;
 use self::facts::Facts;
-use crate::capability::{self, Origin, State};
+use crate::capability::{self, State};
 use crate::config::{CacheConfig, GuestConfig};
 use crate::engine::{self, GuestEngine, InstanceNeeds, PoolPlan, Ticker, Wasi};
 use crate::error::{LoadError, LoadProblem};
@@ -135,7 +135,7 @@ impl Loader {
     ) -> Result<Component, LoadProblem> {
         if source.facts.is_none() {
             return cache::deserialize_precompiled(engine, path)
-                .map_err(|error| LoadProblem::Invalid(check::one_line(&error)));
+                .map_err(|error| LoadProblem::Precompiled(check::one_line(&error)));
         }
         if let Some(component) = self
             .cache
@@ -228,15 +228,9 @@ impl Compiled {
         pre: &InstancePre<State>,
     ) -> Result<InstanceNeeds, LoadProblem> {
         let failed = |error: String| LoadProblem::WarmUp(error);
-        let slot = Arc::clone(&self.engine.slots)
-            .acquire_owned()
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        let origin = Origin {
-            guest: guest.name.as_str().into(),
-            slot,
-        };
-        let mut store = State::new(origin, &guest.limits).into_store(&self.engine.engine);
+        // Nobody else uses this engine yet, so the pool has a place.
+        let state = State::new(guest.name.as_str().into(), &guest.limits);
+        let mut store = state.into_store(&self.engine.engine);
         let start = pre.instantiate_async(&mut store);
         match guest.limits.wall {
             Some(wall) => match tokio::time::timeout(wall, start).await {

@@ -98,8 +98,8 @@ pub struct AdmissionConfig {
     pub requests: usize,
     /// Requests that may wait for a permit.
     pub queue: usize,
-    /// How long they wait.
-    pub wait: Duration,
+    /// How long they wait; `None` for as long as it takes.
+    pub wait: Option<Duration>,
 }
 
 /// Compiled code on disk.

@@ -98,7 +98,7 @@ impl ConfigOverlay {
             admission: AdmissionConfig {
                 requests,
                 queue: self.queue.unwrap_or(1000),
-                wait: seconds(self.queue_wait, 10).unwrap_or(Duration::ZERO),
+                wait: seconds(self.queue_wait, 10),
             },
             drain: seconds(self.drain, 30),
             cache: match (self.no_cache, self.cache_dir) {

@@ -234,7 +234,9 @@ impl Drop for GuestBody {
             Producer::P2(running) if complete => running.finish_in_background(),
             // Dropping the call drops the guest's store: it is cancelled.
             Producer::P2(_) => {}
-            Producer::P3(awaited) => awaited.end(complete),
+            Producer::P3(awaited) if complete => awaited.complete(),
+            // As with a client that is gone: its worker hears of it when this is dropped.
+            Producer::P3(_) => {}
         }
     }
 }

@@ -242,7 +242,7 @@ async fn run(
 
 /// A new instance in a new store.
 async fn fresh(guest: &Guest) -> Result<Instance, RequestError> {
-    let mut store = guest
+    let (mut store, slot) = guest
         .store()
         .await
         .map_err(|_overloaded| RequestError::Overloaded)?;
@@ -250,7 +250,7 @@ async fn fresh(guest: &Guest) -> Result<Instance, RequestError> {
         .instantiate_async(&mut store)
         .await
         .map_err(super::start_error)?;
-    Ok(Instance::new(store, proxy))
+    Ok(Instance::new(store, proxy, slot))
 }
 
 fn pre(guest: &Guest) -> Result<&ProxyPre<State>, RequestError> {

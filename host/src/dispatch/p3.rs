@@ -198,9 +198,9 @@ impl Awaited {
         }
     }
 
-    /// The response is over.
-    pub(super) fn end(&self, complete: bool) {
-        self.0.set(if complete { ENDED } else { VANISHED });
+    /// The response has been handed over as a whole; what the guest still does is nobody's answer.
+    pub(super) fn complete(&self) {
+        self.0.set(ENDED);
     }
 }
 

@@ -4,15 +4,15 @@
 pub(crate) mod registry;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use wasmtime::Store;
 
-use crate::capability::{Origin, State};
+use crate::capability::State;
 use crate::component::{Loaded, Ready};
 use crate::config::{AdmissionConfig, GuestConfig, GuestLimits};
 use crate::engine::GuestEngine;
-use crate::limits::admission::{Admission, Overloaded, Permit};
+use crate::limits::admission::{self, Admission, Overloaded, Permit};
 
 /// One deployed generation of a component.
 pub(crate) struct Guest {
@@ -24,7 +24,7 @@ pub(crate) struct Guest {
     pub(crate) ready: Ready,
     engine: GuestEngine,
     admission: Admission,
-    wait: std::time::Duration,
+    wait: Option<Duration>,
 }
 
 impl std::fmt::Debug for Guest {
@@ -53,28 +53,16 @@ impl Guest {
         self.admission.enter().await
     }
 
-    /// A store for a fresh instance, which holds its place in the pool.
-    pub(crate) async fn store(&self) -> Result<Store<State>, Overloaded> {
-        let slot = self.slot().await?;
-        let origin = Origin {
-            guest: Arc::clone(&self.name),
-            slot,
+    /// A store for a fresh instance, and its place in the pool, which must be given back after the store: the
+    /// pool has the instance until the store is gone.
+    pub(crate) async fn store(&self) -> Result<(Store<State>, Permit), Overloaded> {
+        let slots = &self.engine.slots;
+        // It is there at once, unless instances whose requests are over still work.
+        let slot = match Arc::clone(slots).try_acquire_owned() {
+            Ok(slot) => slot,
+            Err(_none_left) => admission::acquire(slots, self.wait).await?,
         };
-        Ok(State::new(origin, &self.limits).into_store(&self.engine.engine))
-    }
-
-    /// A place in the pool. It is there at once, unless instances whose requests are over still work.
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, Overloaded> {
-        match Arc::clone(&self.engine.slots).try_acquire_owned() {
-            Ok(slot) => Ok(slot),
-            Err(TryAcquireError::Closed) => Err(Overloaded),
-            Err(TryAcquireError::NoPermits) => {
-                let slot = Arc::clone(&self.engine.slots).acquire_owned();
-                match tokio::time::timeout(self.wait, slot).await {
-                    Ok(Ok(slot)) => Ok(slot),
-                    Ok(Err(_)) | Err(_) => Err(Overloaded),
-                }
-            }
-        }
+        let state = State::new(Arc::clone(&self.name), &self.limits);
+        Ok((state.into_store(&self.engine.engine), slot))
     }
 }

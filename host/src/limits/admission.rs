@@ -19,7 +19,7 @@ pub(crate) struct Admission {
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
     queue: usize,
-    wait: Duration,
+    wait: Option<Duration>,
 }
 
 /// Counts one waiter for as long as it lives.
@@ -32,8 +32,8 @@ impl Drop for Waiter<'_> {
 }
 
 impl Admission {
-    /// `permits` at once; `queue` others wait for at most `wait`.
-    pub(crate) fn new(permits: usize, queue: usize, wait: Duration) -> Self {
+    /// `permits` at once; `queue` others wait for at most `wait`, or for as long as it takes.
+    pub(crate) fn new(permits: usize, queue: usize, wait: Option<Duration>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS))),
             waiting: AtomicUsize::new(0),
@@ -52,11 +52,24 @@ impl Admission {
         if before >= self.queue {
             return Err(Overloaded);
         }
-        match tokio::time::timeout(self.wait, Arc::clone(&self.permits).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(Overloaded),
-        }
+        acquire(&self.permits, self.wait).await
     }
+}
+
+/// Waits for a permit, in order of arrival and for no longer than `wait`.
+pub(crate) async fn acquire(
+    permits: &Arc<Semaphore>,
+    wait: Option<Duration>,
+) -> Result<Permit, Overloaded> {
+    let permit = Arc::clone(permits).acquire_owned();
+    let permit = match wait {
+        None => permit.await,
+        Some(wait) => match tokio::time::timeout(wait, permit).await {
+            Ok(permit) => permit,
+            Err(_elapsed) => return Err(Overloaded),
+        },
+    };
+    permit.map_err(|_closed| Overloaded)
 }
 
 #[cfg(test)]
@@ -65,7 +78,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn queue_is_bounded_in_length_and_time() {
-        let admission = Arc::new(Admission::new(1, 1, Duration::from_secs(5)));
+        let admission = Arc::new(Admission::new(1, 1, Some(Duration::from_secs(5))));
         let inside = admission.enter().await.unwrap();
         let waiting = {
             let admission = Arc::clone(&admission);
@@ -89,7 +102,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cancelled_waiter_leaves_the_queue() {
-        let admission = Admission::new(1, 1, Duration::from_secs(5));
+        let admission = Admission::new(1, 1, Some(Duration::from_secs(5)));
         let _inside = admission.enter().await.unwrap();
         let cancelled = tokio::time::timeout(Duration::from_secs(1), admission.enter()).await;
         assert!(cancelled.is_err());

@@ -15,7 +15,8 @@ pub(super) fn make_absolute<B>(
     local: SocketAddr,
 ) -> Result<(), &'static str> {
     let host = host(request.headers())?;
-    let mut target = std::mem::take(request.uri_mut()).into_parts();
+    // A refused request keeps its target, for the log.
+    let mut target = request.uri().clone().into_parts();
     let authority = match target.authority.take() {
         Some(authority) => check_authority(authority.as_str().as_bytes())?
             .ok_or("the request target has no host")?,

@@ -64,7 +64,7 @@ struct Progress {
 pub(super) struct Connection {
     stream: TcpStream,
     progress: Mutex<Progress>,
-    request_begun: Notify,
+    changed: Notify,
     limits: Limits,
 }
 
@@ -109,7 +109,7 @@ impl Connection {
                 write_stalled: None,
                 unflushed: false,
             }),
-            request_begun: Notify::new(),
+            changed: Notify::new(),
             limits: Limits {
                 head: config.head,
                 keep_alive: config.keep_alive,
@@ -124,19 +124,21 @@ impl Connection {
         progress.in_flight += 1;
         progress.phase = Phase::Busy;
         drop(progress);
-        self.request_begun.notify_waiters();
+        self.changed.notify_waiters();
         InFlight(Arc::clone(self))
     }
 
-    /// Resolves when a request's head has been read.
-    pub(super) async fn request_begun(&self) {
-        self.request_begun.notified().await;
+    /// Resolves when bytes have come or a request has begun.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// What a drain does with this connection now.
     pub(super) fn drain_step(&self) -> DrainStep {
         let progress = self.progress();
         match progress.phase {
+            // HTTP/2 has a farewell of its own, after which streams that have begun still end.
+            _ if progress.http2 => DrainStep::Stop,
             Phase::Busy => DrainStep::Stop,
             Phase::Head => DrainStep::Wait,
             // Bytes that the system has and nobody has read yet are a request, too.
@@ -234,6 +236,8 @@ impl Connection {
 
     /// Bytes have come from the client.
     pub(super) fn saw_bytes(&self, bytes: &[u8]) {
+        // Whoever waits for this asks again after the bytes have been looked at.
+        self.changed.notify_waiters();
         let mut progress = self.progress();
         if progress.phase == Phase::Fresh {
             progress.http2 = bytes.starts_with(HTTP2_PREFACE);

@@ -157,10 +157,10 @@ async fn drain_points(connection: &Connection, drain: &mut watch::Receiver<bool>
             DrainStep::Until(instant) => {
                 tokio::select! {
                     () = tokio::time::sleep_until(instant) => {}
-                    () = connection.request_begun() => {}
+                    () = connection.changed() => {}
                 }
             }
-            DrainStep::Wait => connection.request_begun().await,
+            DrainStep::Wait => connection.changed().await,
         }
     }
 }

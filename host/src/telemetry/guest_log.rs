@@ -93,9 +93,12 @@ pub(crate) struct Tagged {
 
 impl Drop for Tagged {
     fn drop(&mut self) {
-        // A line that the request has begun and not ended is still its own.
-        self.log.stdout.0.end_line();
-        self.log.stderr.0.end_line();
+        let alone = self.log.tag.requests().len() == 1;
+        if alone {
+            // A line that the request has begun and not ended is still its own.
+            self.log.stdout.0.end_line();
+            self.log.stderr.0.end_line();
+        }
         self.log
             .tag
             .requests()
@@ -169,14 +172,23 @@ impl Lines {
     }
 
     fn append(&self, partial: &mut Vec<u8>, bytes: &[u8]) {
-        for part in bytes.chunks(LONGEST_LINE) {
-            if partial.len() + part.len() > LONGEST_LINE {
-                self.tag.emit(self.stream, partial);
-                partial.clear();
-            }
-            partial.extend_from_slice(part);
+        partial.extend_from_slice(bytes);
+        while partial.len() > LONGEST_LINE {
+            let rest = partial.split_off(character_boundary(partial, LONGEST_LINE));
+            self.tag.emit(self.stream, partial);
+            *partial = rest;
         }
     }
+}
+
+/// The last place at or before `end` where text may be cut without cutting a UTF-8 character.
+fn character_boundary(text: &[u8], end: usize) -> usize {
+    let continues = |index: &usize| text.get(*index).is_some_and(|byte| byte & 0xc0 == 0x80);
+    // No character has more than three continuation bytes; bytes that are no UTF-8 may be cut anywhere.
+    (end.saturating_sub(3)..=end)
+        .rev()
+        .find(|index| !continues(index))
+        .unwrap_or(end)
 }
 
 impl Drop for Lines {
@@ -242,4 +254,18 @@ impl OutputStream for LogStream {
 #[wasmtime_wasi::async_trait]
 impl Pollable for LogStream {
     async fn ready(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_between_characters() {
+        let euros = "€€".as_bytes();
+        let cuts: Vec<_> = (0..=6).map(|end| character_boundary(euros, end)).collect();
+        assert_eq!(cuts, [0, 0, 0, 3, 3, 3, 6]);
+        assert_eq!(character_boundary(b"abcdef", 4), 4);
+        assert_eq!(character_boundary(&[0x80; 9], 5), 5, "no UTF-8 at all");
+    }
 }

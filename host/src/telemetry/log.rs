@@ -2,11 +2,11 @@
 //! never stops a request, and are held back until the host has said where it listens.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,7 @@ impl Drop for Log {
 /// # Errors
 /// One line when `filter` is no filter (`info`, `warn,guest=debug`, ...), or a log is already installed.
 pub fn install(filter: &str, format: LogFormat) -> Result<Log, String> {
-    let filter = EnvFilter::builder().parse(filter).map_err(|error| {
-        format!("`{filter}` is no log filter ({error}); try info or warn,guest=info")
-    })?;
+    let filter = parse(filter)?;
     let gate = Gate::default();
     // A full queue drops lines rather than stopping requests.
     let (writer, guard): (NonBlocking, WorkerGuard) = NonBlockingBuilder::default()
@@ -67,47 +65,86 @@ pub fn install(filter: &str, format: LogFormat) -> Result<Log, String> {
     })
 }
 
-/// Holds lines until it is opened.
+/// Holds the writing thread until it is opened; lines wait in its queue.
 #[derive(Clone, Debug, Default)]
 struct Gate(Arc<GateState>);
 
 #[derive(Debug, Default)]
 struct GateState {
-    open: AtomicBool,
-    held: Mutex<Vec<u8>>,
+    open: Mutex<bool>,
+    opened: Condvar,
 }
-
-/// What a start may log before it is known whether the host listens.
-const LONGEST_HOLD: usize = 1 << 20;
 
 impl Gate {
     fn open(&self) {
-        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.0.open.swap(true, Ordering::AcqRel) {
-            // Nobody can be told that stderr is gone.
-            let _ = io::stderr().write_all(&held);
-            held.clear();
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.opened.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*open {
+            open = self
+                .0
+                .opened
+                .wait(open)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl Write for Gate {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.0.open.load(Ordering::Acquire) {
-            let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-            if !self.0.open.load(Ordering::Acquire) {
-                if held.len() < LONGEST_HOLD {
-                    held.extend_from_slice(bytes);
-                }
-                return Ok(bytes.len());
-            }
-        }
+        self.wait();
         // A closed pipe must not end the thread that empties the queue.
-        let _ = io::stderr().write_all(bytes);
+        let _ = if bytes.contains(&b'\r') {
+            // The one control character that the text format leaves: a guest could write over its own line.
+            let text = String::from_utf8_lossy(bytes).replace('\r', "\\r");
+            io::stderr().write_all(text.as_bytes())
+        } else {
+            io::stderr().write_all(bytes)
+        };
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Reads a filter. A word that is no level would be taken for a target, and silence everything else.
+fn parse(text: &str) -> Result<EnvFilter, String> {
+    let wrong = |why: &str| {
+        format!("`{text}` is no log filter ({why}); try info, debug or warn,guest=info")
+    };
+    for part in text.split(',').filter(|part| !part.contains('=')) {
+        if part.trim().parse::<LevelFilter>().is_err() {
+            return Err(wrong(&format!("`{part}` is no level")));
+        }
+    }
+    EnvFilter::builder()
+        .parse(text)
+        .map_err(|error| wrong(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters() {
+        for text in [
+            "info",
+            "off",
+            "WARN",
+            "warn,guest=info",
+            "cloudgo_host::server=trace",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+        for text in ["verbose", "", "info,guest", "guest=loud", "info,"] {
+            let error = parse(text).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use wasmtime_wasi_http::p2::bindings::Proxy;
 
 use crate::capability::State;
 use crate::config::Reuse;
+use crate::limits::admission::Permit;
 
 /// An instance and what is known of its life.
 pub(super) struct Instance {
@@ -17,6 +18,8 @@ pub(super) struct Instance {
     pub(super) proxy: Proxy,
     served: usize,
     idle_since: Instant,
+    /// The place in the pool; given back after the store, which stands before it.
+    _slot: Permit,
 }
 
 /// The idle instances of one guest.
@@ -41,12 +44,13 @@ impl std::fmt::Debug for IdleInstances {
 }
 
 impl Instance {
-    pub(super) fn new(store: Store<State>, proxy: Proxy) -> Self {
+    pub(super) fn new(store: Store<State>, proxy: Proxy, slot: Permit) -> Self {
         Self {
             store,
             proxy,
             served: 0,
             idle_since: Instant::now(),
+            _slot: slot,
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::capability::State;
 use crate::component::Ready;
 use crate::config::Reuse;
 use crate::guest::Guest;
+use crate::limits::admission::Permit;
 use crate::task::Tasks;
 
 /// Makes the workers of one guest.
@@ -44,7 +45,7 @@ impl HandlerState for Factory {
     type WorkerState = Worker;
 
     async fn instantiate(&self) -> wasmtime::Result<Instance<State, Life, Worker>> {
-        let mut store = self.guest.store().await.map_err(OverloadedError::from)?;
+        let (mut store, slot) = self.guest.store().await.map_err(OverloadedError::from)?;
         let proxy = match &self.guest.ready {
             Ready::P3(pre) => Proxy::P3(pre.instantiate_async(&mut store).await?),
             Ready::P2(pre) => Proxy::P2(pre.instantiate_async(&mut store).await?),
@@ -60,6 +61,7 @@ impl HandlerState for Factory {
                 reuse: self.guest.limits.reuse,
                 shared,
                 tasks: self.tasks.clone(),
+                slot: Mutex::new(Some(slot)),
             },
         })
     }
@@ -107,6 +109,14 @@ impl Shared {
         exchanges.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// How many responses of this worker somebody waits for.
+    fn live_count(&self) -> usize {
+        let exchanges = lock(&self.exchanges);
+        let alive =
+            |weak: &&Weak<Exchange>| weak.upgrade().is_some_and(|exchange| exchange.is_live());
+        exchanges.iter().filter(alive).count()
+    }
+
     fn has_orphans(&self) -> bool {
         !lock(&self.orphans).exchanges.is_empty()
     }
@@ -142,6 +152,8 @@ pub(super) struct Worker {
     reuse: Reuse,
     shared: Arc<Shared>,
     tasks: Tasks,
+    /// The place in the pool, until the store is gone.
+    slot: Mutex<Option<Permit>>,
 }
 
 impl WorkerState for Worker {
@@ -152,7 +164,8 @@ impl WorkerState for Worker {
         // An instance with an orphan takes nothing new, so that it soon ends and the orphan with it.
         if total >= self.reuse.p3_requests || self.shared.has_orphans() {
             ShouldAccept::Never
-        } else if concurrent >= self.reuse.p3_concurrent {
+        } else if concurrent.max(self.shared.live_count()) >= self.reuse.p3_concurrent {
+            // wasmtime counts a request until its response head, this until the end of its body.
             ShouldAccept::No
         } else {
             ShouldAccept::Yes
@@ -191,9 +204,11 @@ impl WorkerState for Worker {
             exchange.set(BROKEN);
         }
         let shared = Arc::clone(&self.shared);
+        let slot = lock(&self.slot).take();
         self.tasks.spawn(async move {
             shared.until_ended().await;
             drop(store);
+            drop(slot);
         });
     }
 }
