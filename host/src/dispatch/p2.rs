@@ -67,7 +67,8 @@ impl Front {
         let wall = self.guest.limits.wall;
         let id = admitted.id;
         let mut deadline = Deadline::new(wall, upload);
-        let (sender, mut head) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
+        let mut receiver = Some(receiver);
         let call: Call = Box::pin(run(
             Arc::clone(&self.guest),
             Arc::clone(&self.idle),
@@ -87,9 +88,11 @@ impl Front {
         };
         let head: Head = poll_fn(|cx| {
             running.poll_progress(cx);
-            match Pin::new(&mut head).poll(cx) {
-                Poll::Ready(Ok(head)) => return Poll::Ready(Ok(head)),
-                Poll::Ready(Err(_)) | Poll::Pending => {}
+            match receiver.as_mut().map(|head| Pin::new(head).poll(cx)) {
+                Some(Poll::Ready(Ok(head))) => return Poll::Ready(Ok(head)),
+                // The guest has dropped its outparam, and may go on for as long as it has time.
+                Some(Poll::Ready(Err(_dropped))) => receiver = None,
+                Some(Poll::Pending) | None => {}
             }
             if let Some(ending) = running.ending.take() {
                 let error = ending.result.err().unwrap_or(RequestError::NoResponse);

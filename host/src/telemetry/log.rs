@@ -118,7 +118,7 @@ fn parse(text: &str) -> Result<EnvFilter, String> {
         format!("`{text}` is no log filter ({why}); try info, debug or warn,guest=info")
     };
     for part in text.split(',').filter(|part| !part.contains('=')) {
-        if part.trim().parse::<LevelFilter>().is_err() {
+        if part.trim().is_empty() || part.trim().parse::<LevelFilter>().is_err() {
             return Err(wrong(&format!("`{part}` is no level")));
         }
     }
