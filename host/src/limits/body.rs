@@ -35,7 +35,7 @@ pub(crate) struct LimitedBody<B> {
 impl<B: Body> LimitedBody<B> {
     /// Bounds `inner` in silence; [`LimitedBody::limit`] bounds it in size.
     pub(crate) fn new(inner: B, idle: Option<Duration>) -> Self {
-        let upload = (!inner.is_end_stream()).then(Arc::default);
+        let upload = (!inner.is_end_stream()).then(|| Arc::new(Upload::new(idle)));
         Self {
             inner,
             left: None,

@@ -11,8 +11,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::body::BodyFault;
 
 /// What a request's body reports to those who wait for its answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Upload {
+    /// The longest single wait that counts. A guest that asks once and then does something else is not
+    /// waiting for its client, however long that takes.
+    longest: Option<Duration>,
     clock: Mutex<UploadClock>,
     fault: OnceLock<BodyFault>,
 }
@@ -24,6 +27,14 @@ struct UploadClock {
 }
 
 impl Upload {
+    pub(crate) fn new(longest: Option<Duration>) -> Self {
+        Self {
+            longest,
+            clock: Mutex::default(),
+            fault: OnceLock::new(),
+        }
+    }
+
     /// The guest wants bytes and the client has sent none.
     pub(super) fn begin_wait(&self) {
         let mut clock = self.lock();
@@ -34,14 +45,22 @@ impl Upload {
     pub(super) fn end_wait(&self) {
         let mut clock = self.lock();
         if let Some(since) = clock.since.take() {
-            clock.waited += since.elapsed();
+            clock.waited += self.counted(since);
         }
     }
 
     /// How long the guest has waited for its client so far.
     pub(crate) fn waited(&self) -> Duration {
         let clock = self.lock();
-        clock.waited + clock.since.map_or(Duration::ZERO, |since| since.elapsed())
+        clock.waited
+            + clock
+                .since
+                .map_or(Duration::ZERO, |since| self.counted(since))
+    }
+
+    fn counted(&self, since: Instant) -> Duration {
+        let elapsed = since.elapsed();
+        self.longest.map_or(elapsed, |longest| elapsed.min(longest))
     }
 
     pub(super) fn set_fault(&self, fault: BodyFault) {
@@ -155,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn upload_time_is_not_billed() {
-        let upload = Arc::new(Upload::default());
+        let upload = Arc::new(Upload::new(None));
         let mut deadline = Deadline::new(Some(Duration::from_secs(10)), Some(Arc::clone(&upload)));
         let begin = Instant::now();
         upload.begin_wait();
@@ -163,6 +182,16 @@ mod tests {
         upload.end_wait();
         poll_fn(|cx| deadline.poll_expired(cx)).await;
         assert_eq!(begin.elapsed().as_secs(), 17);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_counts_no_longer_than_the_silence_that_is_allowed() {
+        let upload = Arc::new(Upload::new(Some(Duration::from_secs(3))));
+        let mut deadline = Deadline::new(Some(Duration::from_secs(10)), Some(Arc::clone(&upload)));
+        let begin = Instant::now();
+        upload.begin_wait();
+        poll_fn(|cx| deadline.poll_expired(cx)).await;
+        assert_eq!(begin.elapsed().as_secs(), 13);
     }
 
     #[tokio::test(start_paused = true)]
