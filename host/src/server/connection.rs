@@ -1,15 +1,14 @@
 //! One client's TCP connection: what phase it is in and for how long, and whether the client is still there.
 
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::config::ListenerConfig;
 
@@ -60,11 +59,11 @@ struct Progress {
 }
 
 /// A connection as its requests see it.
-#[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     progress: Mutex<Progress>,
     changed: Notify,
+    streams: Mutex<Vec<Weak<dyn Stalling>>>,
     limits: Limits,
 }
 
@@ -75,14 +74,31 @@ struct Limits {
     write_idle: Option<Duration>,
 }
 
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A response that its client can stop without stopping the connection.
+pub(super) trait Stalling: Send + Sync {
+    /// Since when the client has not asked for more.
+    fn since(&self) -> Option<Instant>;
+
+    /// The client has had time enough: the response is dropped, and with it its guest.
+    fn give_up(&self);
+}
+
 /// Marks one request as in flight for as long as it lives.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Connection>);
 
 impl InFlight {
     /// The request's connection.
-    pub(super) fn connection(&self) -> Arc<Connection> {
-        Arc::clone(&self.0)
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        &self.0
     }
 }
 
@@ -110,6 +126,7 @@ impl Connection {
                 unflushed: false,
             }),
             changed: Notify::new(),
+            streams: Mutex::default(),
             limits: Limits {
                 head: config.head,
                 keep_alive: config.keep_alive,
@@ -213,8 +230,48 @@ impl Connection {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the client speaks HTTP/2.
+    pub(super) fn is_http2(&self) -> bool {
+        self.progress().http2
+    }
+
+    /// Gives up this stream when its client stops it for too long.
+    pub(super) fn watch(&self, stream: Weak<dyn Stalling>) {
+        self.streams().push(stream);
+    }
+
+    /// Gives up the streams that have been stopped for too long. Tells when the next one will have been.
+    pub(super) fn give_up_stalled(&self) -> Option<Instant> {
+        let limit = self.limits.write_idle?;
+        let mut streams = self.streams();
+        if streams.is_empty() {
+            return None;
+        }
+        streams.retain(|stream| stream.strong_count() > 0);
+        let live: Vec<_> = streams.iter().filter_map(Weak::upgrade).collect();
+        drop(streams);
+        let now = Instant::now();
+        let mut next = None;
+        for stream in live {
+            let Some(end) = stream.since().map(|since| since + limit) else {
+                continue;
+            };
+            if end <= now {
+                tracing::debug!("response dropped: its client took nothing of it for too long");
+                stream.give_up();
+            } else {
+                next = Some(next.map_or(end, |next: Instant| next.min(end)));
+            }
+        }
+        next
+    }
+
+    fn streams(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Stalling>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// When the present phase must be over.
-    fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         let progress = self.progress();
         let limit = match progress.phase {
             Phase::Fresh => self.limits.head,
@@ -265,7 +322,7 @@ impl Connection {
     }
 
     /// Tells a client that is slow with its head why it is cut off.
-    fn answer_timeout(&self) {
+    pub(super) fn answer_timeout(&self) {
         let progress = self.progress();
         if progress.phase == Phase::Head && !progress.http2 && !progress.unflushed {
             let _ = self.stream.try_write(TIMEOUT_ANSWER);
@@ -275,41 +332,4 @@ impl Connection {
 
 fn is_dead(ready: Ready) -> bool {
     ready.is_error() || ready.is_write_closed()
-}
-
-/// Fires when a phase of the connection takes too long. Polled together with the connection itself.
-#[derive(Debug)]
-pub(super) struct Watchdog {
-    connection: Arc<Connection>,
-    sleep: Option<Pin<Box<Sleep>>>,
-}
-
-impl Watchdog {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
-        Self {
-            connection,
-            sleep: None,
-        }
-    }
-
-    /// Ready when the connection must be closed.
-    pub(super) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let Some(end) = self.connection.deadline() else {
-                return Poll::Pending;
-            };
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(end)));
-            // A timer that is set too early finds out when it fires; moving it at every request costs more.
-            if sleep.deadline() > end || sleep.is_elapsed() {
-                sleep.as_mut().reset(end);
-            }
-            if sleep.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            if Instant::now() >= end {
-                self.connection.answer_timeout();
-                return Poll::Ready(());
-            }
-        }
-    }
 }

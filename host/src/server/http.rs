@@ -1,13 +1,11 @@
 //! The front for HTTP/1.0, HTTP/1.1 and HTTP/2 without TLS.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use bytes::Bytes;
 use http::{Request, Response, Version};
-use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,11 +14,13 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::authority;
-use super::connection::{Connection, DrainStep, InFlight, Watchdog};
+use super::connection::{Connection, DrainStep, InFlight};
 use super::socket::Socket;
+use super::stream::StreamedBody;
+use super::watchdog::Watchdog;
 use crate::config::ListenerConfig;
 use crate::error::RequestError;
-use crate::handler::{Broken, ConnInfo, Handler, ResponseBody};
+use crate::handler::{ConnInfo, Handler};
 use crate::limits::body::LimitedBody;
 use crate::task::Tasks;
 
@@ -137,11 +137,7 @@ impl HttpFront {
             Poll::Pending => vanished.as_mut().poll(cx).map(|()| Err(Vanished)),
         })
         .await?;
-        Ok(response.map(|body| StreamedBody {
-            body,
-            connection: in_flight,
-            reset: None,
-        }))
+        Ok(response.map(|body| StreamedBody::new(body, in_flight)))
     }
 }
 
@@ -169,52 +165,3 @@ async fn drain_points(connection: &Connection, drain: &mut watch::Receiver<bool>
 #[derive(Debug, thiserror::Error)]
 #[error("the client went away before it was answered")]
 struct Vanished;
-
-/// A response body that keeps its request in flight and breaks off when the client resets the connection,
-/// which hyper would notice only at the next write.
-struct StreamedBody {
-    body: ResponseBody,
-    connection: InFlight,
-    reset: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl Body for StreamedBody {
-    type Data = Bytes;
-    type Error = StreamError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        let this = self.get_mut();
-        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
-            return Poll::Ready(frame.map(|frame| frame.map_err(StreamError::Broken)));
-        }
-        let connection = &this.connection;
-        let reset = this.reset.get_or_insert_with(|| {
-            let connection = connection.connection();
-            Box::pin(async move { connection.reset().await })
-        });
-        reset
-            .as_mut()
-            .poll(cx)
-            .map(|()| Some(Err(StreamError::Reset)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// Why a response breaks off.
-#[derive(Debug, thiserror::Error)]
-enum StreamError {
-    #[error(transparent)]
-    Broken(Broken),
-    #[error("the client reset the connection")]
-    Reset,
-}

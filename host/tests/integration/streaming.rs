@@ -156,6 +156,26 @@ async fn fc_071_client_leaves_an_endless_response(http: Http, wasi: Wasi) {
     }
 }
 
+/// An HTTP/2 client can leave one response alone and go on with others.
+async fn fc_034_a_stream_that_is_never_read(wasi: Wasi) {
+    let host = TestHost::guest(wasi.probe())
+        .one_at_a_time(1)
+        .with(|overlay| overlay.response_idle = millis(1000))
+        .start()
+        .await;
+    let mut client = host.client(Http::Two).await;
+    let unread = client.send(request("GET", "/craft?endless")).await.unwrap();
+    assert_eq!(unread.status(), 200);
+    // The only place comes free although the stream is still open, and the connection still serves.
+    assert_eq!(client.get("/slow").await.text(), "slow 0\n");
+    let cut = Answer::of(unread).await;
+    let read = cut
+        .body
+        .expect_err("a response that was given up is no whole one")
+        .read;
+    assert!(!read.is_empty(), "what was sent before is still there");
+}
+
 async fn fc_071_reset_in_mid_response(wasi: Wasi) {
     let host = TestHost::guest(wasi.probe())
         .one_at_a_time(1)
@@ -315,6 +335,7 @@ matrix! {
 
 versions! {
     fc_034_a_client_that_never_reads
+    fc_034_a_stream_that_is_never_read
     fc_071_reset_in_mid_response
     fc_073_upload_cut_in_the_middle
 }
