@@ -19,6 +19,10 @@ pub(super) struct StreamedBody {
     reset: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would cost every HTTP/1 response an allocation"
+)]
 enum Source {
     /// HTTP/1: a client that takes nothing stops the socket, which the connection sees.
     Direct(ResponseBody),
