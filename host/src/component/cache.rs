@@ -37,6 +37,10 @@ impl Cache {
     /// The compiled component for these bytes, if there is a sound entry.
     pub(super) fn get(&self, engine: &Engine, bytes: &[u8]) -> Option<Component> {
         let path = self.entry(engine, bytes);
+        // Also keeps a pipe in the entry's place from being waited for.
+        if !fs::symlink_metadata(&path).is_ok_and(|about| about.is_file() && is_private(&about)) {
+            return None;
+        }
         let content = fs::read(&path).ok()?;
         let sound = content
             .split_last_chunk::<CHECKSUM>()
@@ -93,10 +97,15 @@ fn prepare(folder: &Path) -> Result<(), String> {
     if about.uid() != rustix::process::geteuid().as_raw() {
         return Err("the folder belongs to another user".to_owned());
     }
-    if about.mode() & 0o022 != 0 {
+    if !is_private(&about) {
         return Err("others may write to the folder; chmod 700 it".to_owned());
     }
     Ok(())
+}
+
+/// Whether nobody but this user may write to it.
+fn is_private(about: &fs::Metadata) -> bool {
+    about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o022 == 0
 }
 
 /// Lets anything that implements `Hash` go into a cryptographic hash.
@@ -113,9 +122,19 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Loads a file that the user allows with `--allow-precompiled`.
-pub(super) fn deserialize_precompiled(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
-    deserialize(engine, path)
+/// Loads compiled code that the user trusts, by `--allow-precompiled`. The bytes are copied: a file that is
+/// overwritten while its code runs would end the process.
+#[allow(
+    unsafe_code,
+    reason = "wasmtime has no checked way to load compiled code"
+)]
+pub(super) fn deserialize_precompiled(
+    engine: &Engine,
+    bytes: &[u8],
+) -> wasmtime::Result<Component> {
+    // SAFETY: the user has declared that wasmtime compiled these bytes; wasmtime itself compares version and
+    // settings.
+    unsafe { Component::deserialize(engine, bytes) }
 }
 
 #[allow(
@@ -123,8 +142,8 @@ pub(super) fn deserialize_precompiled(engine: &Engine, path: &Path) -> wasmtime:
     reason = "wasmtime has no checked way to load compiled code"
 )]
 fn deserialize(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
-    // SAFETY: the file is code that wasmtime compiled. A cache entry was written by `Cache::put` into a
-    // folder that only this user may write to, and its checksum was right a moment ago; any other file was
-    // declared trusted by the user with `--allow-precompiled`. wasmtime itself compares version and settings.
+    // SAFETY: the file is code that wasmtime compiled. `Cache::put` wrote it into a folder where only this user
+    // may write, replaces it only by renaming, and its checksum was right a moment ago; wasmtime itself compares
+    // version and settings.
     unsafe { Component::deserialize_file(engine, path) }
 }

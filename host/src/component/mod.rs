@@ -43,7 +43,7 @@ pub(crate) struct Loader {
     requests: usize,
 }
 
-/// A component's bytes and what they tell. A precompiled file tells nothing, and is not read here.
+/// A component's bytes and what they tell. A precompiled file tells nothing.
 struct Source {
     bytes: Vec<u8>,
     facts: Option<Facts>,
@@ -53,7 +53,7 @@ impl Loader {
     /// A loader for a host that admits `requests` at once.
     pub(crate) fn new(cache: &CacheConfig, ticker: Ticker, requests: usize) -> Self {
         let cache = match cache {
-            CacheConfig::Off => None,
+            CacheConfig::Off | CacheConfig::Unset => None,
             CacheConfig::Folder(folder) => Cache::open(folder),
         };
         Self {
@@ -84,15 +84,13 @@ impl Loader {
         let Some(facts) = source.facts else {
             // The file does not tell which engine it was made for; the other one refuses it.
             let usual = InstanceNeeds::default();
+            let again = Source {
+                bytes: source.bytes.clone(),
+                facts: None,
+            };
             return self
                 .compile_for(guest, source, Wasi::P3, usual)
-                .or_else(|_refusal| {
-                    let source = Source {
-                        bytes: Vec::new(),
-                        facts: None,
-                    };
-                    self.compile_for(guest, source, Wasi::P2, usual)
-                });
+                .or_else(|_refusal| self.compile_for(guest, again, Wasi::P2, usual));
         };
         check::limits(&facts, &guest.limits)?;
         self.compile_for(guest, source, facts.wasi, facts.needs)
@@ -134,7 +132,7 @@ impl Loader {
         engine: &Engine,
     ) -> Result<Component, LoadProblem> {
         if source.facts.is_none() {
-            return cache::deserialize_precompiled(engine, path)
+            return cache::deserialize_precompiled(engine, &source.bytes)
                 .map_err(|error| LoadProblem::Precompiled(check::one_line(&error)));
         }
         if let Some(component) = self

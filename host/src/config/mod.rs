@@ -107,6 +107,15 @@ pub struct AdmissionConfig {
 pub enum CacheConfig {
     /// Compile at every start.
     Off,
+    /// As [`CacheConfig::Off`], for want of a folder.
+    Unset,
     /// Keep compiled components in this folder.
     Folder(PathBuf),
+}
+
+impl CacheConfig {
+    /// Whether nothing is cached although nobody has asked for that.
+    pub fn is_unset(&self) -> bool {
+        matches!(self, Self::Unset)
+    }
 }

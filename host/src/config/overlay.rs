@@ -103,7 +103,8 @@ impl ConfigOverlay {
             drain: seconds(self.drain, 30),
             cache: match (self.no_cache, self.cache_dir) {
                 (false, Some(folder)) => CacheConfig::Folder(folder),
-                _ => CacheConfig::Off,
+                (false, None) => CacheConfig::Unset,
+                (true, _) => CacheConfig::Off,
             },
             access_log: self.access_log,
             guest: GuestConfig {

@@ -20,6 +20,9 @@ pub(crate) enum BrokenBody {
     /// The guest trapped, was stopped, or ended without finishing its body.
     #[error("the guest ended without finishing its response body")]
     Unfinished,
+    /// The guest ended its body before the length that it had declared.
+    #[error("the guest's response body is shorter than its content-length")]
+    Short,
     /// The guest was silent for too long.
     #[error("the guest's response body was silent for {0:?}")]
     Idle(Duration),
@@ -143,12 +146,27 @@ impl GuestBody {
         }
     }
 
-    /// Counts a frame; without one, or with trailers, the body is over.
-    fn note(&mut self, frame: Option<&Frame<Bytes>>) {
-        match frame.and_then(Frame::data_ref) {
-            Some(data) => self.left = self.left.map(|left| left.saturating_sub(data.len() as u64)),
-            None => self.ended = true,
+    /// Holds the guest to the length that it has declared. What goes beyond it never reaches the client.
+    fn count(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BrokenBody> {
+        let mut data = match frame.into_data() {
+            Ok(data) => data,
+            // Trailers are the last frame.
+            Err(_) if self.left.is_some_and(|left| left > 0) => return Err(BrokenBody::Short),
+            Err(trailers) => {
+                self.ended = true;
+                return Ok(trailers);
+            }
+        };
+        if let Some(left) = self.left {
+            let length = data.len() as u64;
+            if length > left {
+                tracing::debug!("guest wrote more than its content-length");
+                data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                self.ended = true;
+            }
+            self.left = Some(left.saturating_sub(length));
         }
+        Ok(Frame::data(data))
     }
 
     fn poll_produced(
@@ -205,11 +223,18 @@ impl Body for GuestBody {
         }
         let error = match this.poll_produced(cx) {
             Poll::Ready(Some(Err(error))) => error,
-            Poll::Ready(frame) => {
+            Poll::Ready(Some(Ok(frame))) => {
                 this.idle.touch();
-                this.note(frame.as_ref().and_then(|frame| frame.as_ref().ok()));
-                return Poll::Ready(frame);
+                match this.count(frame) {
+                    Ok(frame) => return Poll::Ready(Some(Ok(frame))),
+                    Err(error) => error,
+                }
             }
+            Poll::Ready(None) if this.left.is_none_or(|left| left == 0) => {
+                this.ended = true;
+                return Poll::Ready(None);
+            }
+            Poll::Ready(None) => BrokenBody::Short,
             Poll::Pending => match (this.idle.poll_idle(cx), this.limits.idle) {
                 (Poll::Ready(()), Some(limit)) => BrokenBody::Idle(limit),
                 _ => return Poll::Pending,

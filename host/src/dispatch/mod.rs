@@ -164,10 +164,11 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, RequestError> {
 
 /// Why an instance did not start.
 fn start_error(error: wasmtime::Error) -> RequestError {
-    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        RequestError::InstanceLimit(error)
-    } else {
+    // What is no trap of the guest's own start is something that the system or the pool did not have.
+    if error.is::<wasmtime::Trap>() || error.is::<wasmtime_wasi::I32Exit>() {
         RequestError::Trap(error)
+    } else {
+        RequestError::InstanceLimit(error)
     }
 }
 

@@ -92,14 +92,21 @@ fn request_error(error: wasmtime::Error) -> RequestError {
         return code::from_p3(code);
     }
     if error.is::<TrapOrPanicError>() || error.is::<ExpirationError>() {
-        return RequestError::Trap(error);
+        // The worker tells why, for all the requests that were in it.
+        return RequestError::Trap(wasmtime::format_err!(
+            "its instance ended before the response began"
+        ));
     }
     match error.downcast::<InstantiationError<Arc<Exchange>>>() {
         Ok(failed) if failed.error.is::<OverloadedError>() => RequestError::Overloaded,
-        Ok(failed) if failed.error.is::<wasmtime::PoolConcurrencyLimitError>() => {
-            RequestError::InstanceLimit(wasmtime::format_err!("{:#}", failed.error))
+        Ok(failed) => {
+            let text = wasmtime::format_err!("{:#}", failed.error);
+            if failed.error.is::<wasmtime::Trap>() || failed.error.is::<wasmtime_wasi::I32Exit>() {
+                RequestError::Trap(text)
+            } else {
+                RequestError::InstanceLimit(text)
+            }
         }
-        Ok(failed) => RequestError::Trap(wasmtime::format_err!("{:#}", failed.error)),
         Err(error) => RequestError::Trap(error),
     }
 }

@@ -94,6 +94,13 @@ where
         this.idle.touch();
         if let Some(upload) = &this.upload {
             upload.end_wait();
+            let last = frame.is_none()
+                || frame
+                    .as_ref()
+                    .is_some_and(|f| matches!(f, Ok(f) if f.is_trailers()));
+            if last || this.inner.is_end_stream() {
+                upload.set_ended();
+            }
         }
         Poll::Ready(match frame {
             None => None,

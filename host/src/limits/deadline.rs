@@ -1,8 +1,8 @@
 //! Wall time of a guest, less the time for which it waits for its client's upload.
 
 use std::pin::Pin;
-use std::sync::Mutex;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ pub(crate) struct Upload {
     longest: Option<Duration>,
     clock: Mutex<UploadClock>,
     fault: OnceLock<BodyFault>,
+    ended: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +33,7 @@ impl Upload {
             longest,
             clock: Mutex::default(),
             fault: OnceLock::new(),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -61,6 +63,15 @@ impl Upload {
     fn counted(&self, since: Instant) -> Duration {
         let elapsed = since.elapsed();
         self.longest.map_or(elapsed, |longest| elapsed.min(longest))
+    }
+
+    pub(super) fn set_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the body was read to its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     pub(super) fn set_fault(&self, fault: BodyFault) {

@@ -17,6 +17,10 @@ pub(super) fn make_absolute<B>(
     let host = host(request.headers())?;
     // A refused request keeps its target, for the log.
     let mut target = request.uri().clone().into_parts();
+    if target.authority.is_some() && target.scheme.is_none() && request.method() != Method::CONNECT
+    {
+        return Err("the request target is invalid");
+    }
     let authority = match target.authority.take() {
         Some(authority) => check_authority(authority.as_str().as_bytes())?
             .ok_or("the request target has no host")?,
@@ -181,6 +185,7 @@ mod tests {
         assert!(absolute("/", Version::HTTP_10, &[b"a", b"b"]).is_err());
         assert!(absolute("http://user@h/", Version::HTTP_11, &[b"h"]).is_err());
         assert!(absolute("ftp://h/", Version::HTTP_11, &[b"h"]).is_err());
+        assert!(absolute("a:80", Version::HTTP_11, &[b"h"]).is_err());
     }
 
     #[test]

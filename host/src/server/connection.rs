@@ -18,6 +18,8 @@ const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const HALF_CLOSE_GRACE: Duration = Duration::from_millis(500);
 /// How long a connection must have been idle to be closed by a drain without further ado.
 const DRAIN_QUIET: Duration = Duration::from_millis(200);
+/// How long a drain waits for an HTTP/2 client without streams to say goodbye as well.
+const FAREWELL: Duration = Duration::from_secs(1);
 const TIMEOUT_ANSWER: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
@@ -52,10 +54,32 @@ struct Progress {
     since: Instant,
     in_flight: usize,
     http2: bool,
+    /// Bytes of the HTTP/2 preface that have come so far, while nothing else has.
+    preface: usize,
+    /// Since when the host drains.
+    draining: Option<Instant>,
     /// Since when the client has taken nothing of what is to be written.
     write_stalled: Option<Instant>,
     /// Bytes may be left in the HTTP library's own buffer.
     unflushed: bool,
+}
+
+impl Progress {
+    /// Compares the first bytes of a connection, which may come in pieces, with what begins HTTP/2.
+    fn see_preface(&mut self, bytes: &[u8]) {
+        let begins = self.phase == Phase::Fresh || self.preface > 0;
+        if self.http2 || !begins {
+            return;
+        }
+        let wanted = HTTP2_PREFACE.get(self.preface..).unwrap_or_default();
+        let length = wanted.len().min(bytes.len());
+        if wanted.get(..length) == bytes.get(..length) {
+            self.preface += length;
+            self.http2 = self.preface == HTTP2_PREFACE.len();
+        } else {
+            self.preface = 0;
+        }
+    }
 }
 
 /// A connection as its requests see it.
@@ -122,6 +146,8 @@ impl Connection {
                 since: Instant::now(),
                 in_flight: 0,
                 http2: false,
+                preface: 0,
+                draining: None,
                 write_stalled: None,
                 unflushed: false,
             }),
@@ -150,9 +176,15 @@ impl Connection {
         self.changed.notified().await;
     }
 
+    /// Whether the host drains: then each answer is the last of its connection.
+    pub(super) fn is_draining(&self) -> bool {
+        self.progress().draining.is_some()
+    }
+
     /// What a drain does with this connection now.
     pub(super) fn drain_step(&self) -> DrainStep {
-        let progress = self.progress();
+        let mut progress = self.progress();
+        progress.draining.get_or_insert_with(Instant::now);
         match progress.phase {
             // HTTP/2 has a farewell of its own, after which streams that have begun still end.
             _ if progress.http2 => DrainStep::Stop,
@@ -280,7 +312,12 @@ impl Connection {
             Phase::Busy => None,
             Phase::Idle => self.limits.keep_alive,
         };
-        let phase = limit.map(|limit| progress.since + limit);
+        let phase = match progress.draining {
+            Some(since) if progress.http2 && progress.in_flight == 0 => {
+                Some(since.max(progress.since) + FAREWELL)
+            }
+            _ => limit.map(|limit| progress.since + limit),
+        };
         let write = progress
             .write_stalled
             .zip(self.limits.write_idle)
@@ -296,15 +333,15 @@ impl Connection {
         // Whoever waits for this asks again after the bytes have been looked at.
         self.changed.notify_waiters();
         let mut progress = self.progress();
-        if progress.phase == Phase::Fresh {
-            progress.http2 = bytes.starts_with(HTTP2_PREFACE);
-        }
-        if matches!(progress.phase, Phase::Fresh | Phase::Idle) && !progress.http2 {
-            progress.phase = Phase::Head;
-            progress.since = Instant::now();
-        } else if progress.phase == Phase::Fresh {
+        progress.see_preface(bytes);
+        if progress.http2 {
             // HTTP/2 has no phase of its own for heads; an idle connection is one without streams.
-            progress.phase = Phase::Idle;
+            if matches!(progress.phase, Phase::Fresh | Phase::Head) {
+                progress.phase = Phase::Idle;
+                progress.since = Instant::now();
+            }
+        } else if matches!(progress.phase, Phase::Fresh | Phase::Idle) {
+            progress.phase = Phase::Head;
             progress.since = Instant::now();
         }
     }

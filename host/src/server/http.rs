@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use http::{Request, Response, Version};
+use http::{HeaderValue, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -115,7 +115,7 @@ impl HttpFront {
         info: ConnInfo,
         mut request: Request<Incoming>,
     ) -> Result<Response<StreamedBody>, Vanished> {
-        let may_probe = request.version() == Version::HTTP_11;
+        let version = request.version();
         let checked = match authority::make_absolute(&mut request, info.local) {
             Ok(()) => {
                 let body_idle = self.config.body_idle;
@@ -129,14 +129,24 @@ impl HttpFront {
                 ))
             }
         };
+        let upload = match &checked {
+            Ok(request) => request.body().upload(),
+            Err(_) => None,
+        };
         let mut answer = pin!(self.handler.handle(info, checked));
-        let mut vanished = pin!(connection.vanished(may_probe));
-        let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
+        let mut vanished = pin!(connection.vanished(version == Version::HTTP_11));
+        let mut response = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),
             // Only asked while there is something to wait for.
             Poll::Pending => vanished.as_mut().poll(cx).map(|()| Err(Vanished)),
         })
         .await?;
+        // hyper closes a connection whose request body is left unread, and learns of that only after the head.
+        let left_unread = upload.is_some_and(|upload| !upload.has_ended());
+        if version <= Version::HTTP_11 && (left_unread || connection.is_draining()) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
         Ok(response.map(|body| StreamedBody::new(body, in_flight)))
     }
 }

@@ -78,12 +78,15 @@ impl Listener {
 
     /// Accepts and serves until the drain begins; connections go on in their own tasks.
     pub(crate) async fn run(self, handler: Arc<Handler>, mut drain: watch::Receiver<bool>) {
-        let permits = Arc::new(Semaphore::new(self.config.connections));
+        let most = self.config.connections.min(Semaphore::MAX_PERMITS);
+        let permits = Arc::new(Semaphore::new(most));
+        // Connections hear of the drain when the socket is closed: told before, their clients would come back
+        // to a socket that is about to go.
+        let (stop, stopping) = watch::channel(false);
         let front = HttpFront::new(Arc::clone(&handler), Arc::clone(&self.config));
-        let drain_of_connections = drain.clone();
         let serve = |stream: TcpStream, peer: SocketAddr, permit| {
             let front = front.clone();
-            let drain = drain_of_connections.clone();
+            let stopping = stopping.clone();
             handler.tasks.spawn(async move {
                 // Nagle's algorithm holds back small chunks for up to 40 ms.
                 if let Err(error) = stream.set_nodelay(true) {
@@ -95,21 +98,21 @@ impl Listener {
                     return;
                 };
                 front
-                    .serve_connection(stream, ConnInfo { peer, local }, drain)
+                    .serve_connection(stream, ConnInfo { peer, local }, stopping)
                     .await;
                 drop(permit);
             });
         };
         let mut pause = FIRST_PAUSE;
         let mut draining = std::pin::pin!(drain.wait_for(|draining| *draining));
-        loop {
+        let drains = loop {
             let next = async {
                 let permit = Arc::clone(&permits).acquire_owned().await;
                 (permit, self.socket.accept().await)
             };
             let (permit, accepted) = tokio::select! {
                 next = next => next,
-                _ = &mut draining => break,
+                drains = &mut draining => break drains.is_ok(),
             };
             match accepted {
                 Ok((stream, peer)) => {
@@ -121,21 +124,21 @@ impl Listener {
                         continue;
                     }
                     tracing::warn!(%error, ?pause, "cannot accept connections");
-                    let interrupted = tokio::select! {
-                        () = tokio::time::sleep(pause) => false,
-                        _ = &mut draining => true,
-                    };
-                    if interrupted {
-                        break;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        drains = &mut draining => break drains.is_ok(),
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
-        }
+        };
         // What the system has completed already are connections whose clients may have sent requests.
         while let Some((stream, peer)) = accept_now(&self.socket) {
             serve(stream, peer, None);
         }
+        drop(self.socket);
+        // A host that was dropped without a drain leaves its connections alone.
+        stop.send_replace(drains);
     }
 }
 

@@ -61,6 +61,11 @@ fn run(cli: &Cli) -> Result<ExitCode, Fatal> {
         .map_err(|error| Fatal::usage(&error))?;
     let log =
         log::install(&cli.log, cli.log_format.into()).map_err(|error| Fatal::usage(&error))?;
+    if config.cache.is_unset() {
+        tracing::warn!(
+            "no folder for compiled components: every start compiles; set --cache-dir or HOME"
+        );
+    }
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
