@@ -16,9 +16,11 @@ mod support;
 
 mod drain;
 mod failure;
+mod farewell;
 mod framing;
 mod head;
 mod hello;
+mod lengths;
 mod lifecycle;
 mod limits;
 mod load;
