@@ -269,7 +269,9 @@ impl Connection {
 
     /// Gives up this stream when its client stops it for too long.
     pub(super) fn watch(&self, stream: Weak<dyn Stalling>) {
-        self.streams().push(stream);
+        if self.limits.write_idle.is_some() {
+            self.streams().push(stream);
+        }
     }
 
     /// Gives up the streams that have been stopped for too long. Tells when the next one will have been.
@@ -328,10 +330,13 @@ impl Connection {
         }
     }
 
-    /// Bytes have come from the client.
+    /// Bytes have come from the client, or with none of them its end.
     pub(super) fn saw_bytes(&self, bytes: &[u8]) {
         // Whoever waits for this asks again after the bytes have been looked at.
         self.changed.notify_waiters();
+        if bytes.is_empty() {
+            return;
+        }
         let mut progress = self.progress();
         progress.see_preface(bytes);
         if progress.http2 {
