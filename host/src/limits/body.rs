@@ -137,7 +137,7 @@ impl<B> Drop for LimitedBody<B> {
     fn drop(&mut self) {
         // A guest that gave up on the body is billed from here on.
         if let Some(upload) = &self.upload {
-            upload.end_wait();
+            upload.set_dropped();
         }
     }
 }

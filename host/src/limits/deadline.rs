@@ -19,6 +19,7 @@ pub(crate) struct Upload {
     clock: Mutex<UploadClock>,
     fault: OnceLock<BodyFault>,
     ended: AtomicBool,
+    abandoned: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +35,7 @@ impl Upload {
             clock: Mutex::default(),
             fault: OnceLock::new(),
             ended: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
         }
     }
 
@@ -69,9 +71,17 @@ impl Upload {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Whether the body was read to its end.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+    /// Nobody reads the body any more.
+    pub(super) fn set_dropped(&self) {
+        self.end_wait();
+        if !self.ended.load(Ordering::Acquire) {
+            self.abandoned.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the body was given up before its end.
+    pub(crate) fn was_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     pub(super) fn set_fault(&self, fault: BodyFault) {

@@ -141,9 +141,9 @@ impl HttpFront {
             Poll::Pending => vanished.as_mut().poll(cx).map(|()| Err(Vanished)),
         })
         .await?;
-        // hyper closes a connection whose request body is left unread, and learns of that only after the head.
-        let left_unread = upload.is_some_and(|upload| !upload.has_ended());
-        if version <= Version::HTTP_11 && (left_unread || connection.is_draining()) {
+        // hyper closes a connection whose request body is given up, and may learn of that only after the head.
+        let given_up = upload.is_some_and(|upload| upload.was_abandoned());
+        if version <= Version::HTTP_11 && (given_up || connection.is_draining()) {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }

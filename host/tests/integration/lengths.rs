@@ -75,6 +75,17 @@ async fn uploads_that_are_read_keep_the_connection(http: Http, wasi: Wasi) {
     }
 }
 
+/// A guest that answers while it reads is not one that does not read.
+async fn echoes_keep_the_connection(http: Http, wasi: Wasi) {
+    let host = TestHost::probe(wasi).await;
+    let mut client = host.client(http).await;
+    for _ in 0..20 {
+        let answer = client.ask(post("/echo", vec![b'x'; 1024])).await;
+        assert_eq!(answer.header("connection"), None);
+        assert_eq!(answer.whole().len(), 1024);
+    }
+}
+
 /// More than any semaphore holds is as good as no limit.
 async fn any_number_of_connections_may_be_asked_for() {
     let host = TestHost::guest("hello")
@@ -86,6 +97,7 @@ async fn any_number_of_connections_may_be_asked_for() {
 }
 
 matrix! {
+    echoes_keep_the_connection
     fc_052_a_body_longer_than_its_content_length_never_arrives_whole
     fc_052_a_body_shorter_than_its_content_length_is_cut
     uploads_that_are_read_keep_the_connection
