@@ -80,8 +80,8 @@ impl Listener {
     pub(crate) async fn run(self, handler: Arc<Handler>, mut drain: watch::Receiver<bool>) {
         let most = self.config.connections.min(Semaphore::MAX_PERMITS);
         let permits = Arc::new(Semaphore::new(most));
-        // Connections hear of the drain when the socket is closed: told before, their clients would come back
-        // to a socket that is about to go.
+        // Connections hear of the drain when nothing more is accepted, and not with the listener: told earlier,
+        // their clients would come back to a socket that is about to go.
         let (stop, stopping) = watch::channel(false);
         let front = HttpFront::new(Arc::clone(&handler), Arc::clone(&self.config));
         let serve = |stream: TcpStream, peer: SocketAddr, permit| {
@@ -133,12 +133,18 @@ impl Listener {
             }
         };
         // What the system has completed already are connections whose clients may have sent requests.
-        while let Some((stream, peer)) = accept_now(&self.socket) {
-            serve(stream, peer, None);
-        }
-        drop(self.socket);
-        // A host that was dropped without a drain leaves its connections alone.
+        let accept_waiting = || {
+            while let Some((stream, peer)) = accept_now(&self.socket) {
+                serve(stream, peer, None);
+            }
+        };
+        accept_waiting();
+        // A host that was dropped without a drain leaves its connections alone. The others hear of the drain
+        // before the socket goes, so that whoever is refused here has seen all that comes after it, and so
+        // shortly before that hardly a client which they send away is back in time to be lost.
         stop.send_replace(drains);
+        accept_waiting();
+        drop(self.socket);
     }
 }
 
