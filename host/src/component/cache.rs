@@ -44,11 +44,11 @@ impl Cache {
         let content = fs::read(&path).ok()?;
         let sound = content
             .split_last_chunk::<CHECKSUM>()
-            .filter(|(compiled, sum)| blake3::hash(compiled).as_bytes() == *sum);
-        let Some((_, _)) = sound else {
+            .is_some_and(|(compiled, sum)| blake3::hash(compiled).as_bytes() == sum);
+        if !sound {
             tracing::warn!(entry = %path.display(), "damaged cache entry ignored");
             return None;
-        };
+        }
         drop(content);
         match deserialize(engine, &path) {
             Ok(component) => Some(component),

@@ -26,9 +26,10 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
     }
     if bytes.starts_with(b"\x7fELF") {
         return match Engine::detect_precompiled(&bytes) {
-            Some(wasmtime::Precompiled::Component) if allow_precompiled => {
-                Ok(Source { bytes, facts: None })
-            }
+            Some(wasmtime::Precompiled::Component) if allow_precompiled => Ok(Source {
+                bytes: bytes.into(),
+                facts: None,
+            }),
             Some(wasmtime::Precompiled::Component) => Err(not_component(
                 "is a precompiled component, which runs unchecked; --allow-precompiled loads it if you trust it",
             )),
@@ -47,7 +48,7 @@ pub(super) fn read(path: &Path, allow_precompiled: bool) -> Result<Source, LoadP
     };
     let facts = Facts::read(&bytes)?;
     Ok(Source {
-        bytes,
+        bytes: bytes.into(),
         facts: Some(facts),
     })
 }

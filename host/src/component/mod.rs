@@ -8,6 +8,7 @@ mod facts;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime_wasi_http::p2::bindings::ProxyPre;
@@ -44,8 +45,9 @@ pub(crate) struct Loader {
 }
 
 /// A component's bytes and what they tell. A precompiled file tells nothing.
+#[derive(Clone)]
 struct Source {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     facts: Option<Facts>,
 }
 
@@ -84,10 +86,7 @@ impl Loader {
         let Some(facts) = source.facts else {
             // The file does not tell which engine it was made for; the other one refuses it.
             let usual = InstanceNeeds::default();
-            let again = Source {
-                bytes: source.bytes.clone(),
-                facts: None,
-            };
+            let again = source.clone();
             return self
                 .compile_for(guest, source, Wasi::P3, usual)
                 .or_else(|_refusal| self.compile_for(guest, again, Wasi::P2, usual));

@@ -82,10 +82,6 @@ impl ConfigOverlay {
         }
         let address = self.address()?;
         let limits = self.guest_limits(requests)?;
-        let seconds = |value: Option<TimeLimit>, default| match value {
-            Some(limit) => limit.0,
-            None => Some(Duration::from_secs(default)),
-        };
         Ok(Config {
             listener: ListenerConfig {
                 address,
@@ -140,10 +136,6 @@ impl ConfigOverlay {
     }
 
     fn guest_limits(&self, requests: usize) -> Result<GuestLimits, Error> {
-        let seconds = |value: Option<TimeLimit>, default| match value {
-            Some(limit) => limit.0,
-            None => Some(Duration::from_secs(default)),
-        };
         let reuse = self
             .reuse_requests
             .map(|n| positive("--max-instance-reuse-count", n))
@@ -170,6 +162,14 @@ impl ConfigOverlay {
                 idle: seconds(self.reuse_idle, 1).unwrap_or(Duration::MAX),
             },
         })
+    }
+}
+
+/// A time limit, or so many seconds where none was given.
+fn seconds(value: Option<TimeLimit>, default: u64) -> Option<Duration> {
+    match value {
+        Some(limit) => limit.0,
+        None => Some(Duration::from_secs(default)),
     }
 }
 

@@ -235,10 +235,7 @@ impl Body for GuestBody {
                 return Poll::Ready(None);
             }
             Poll::Ready(None) => BrokenBody::Short,
-            Poll::Pending => match (this.idle.poll_idle(cx), this.limits.idle) {
-                (Poll::Ready(()), Some(limit)) => BrokenBody::Idle(limit),
-                _ => return Poll::Pending,
-            },
+            Poll::Pending => BrokenBody::Idle(std::task::ready!(this.idle.poll_idle(cx))),
         };
         this.failure.insert(Failure::new(error)).poll(cx)
     }

@@ -162,10 +162,14 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, RequestError> {
     text.parse().map(Some).map_err(|_too_large| invalid())
 }
 
+/// Whether an instance that did not start has itself to blame. Otherwise the system or the pool lacked something.
+fn is_guests_own(error: &wasmtime::Error) -> bool {
+    error.is::<wasmtime::Trap>() || error.is::<wasmtime_wasi::I32Exit>()
+}
+
 /// Why an instance did not start.
 fn start_error(error: wasmtime::Error) -> RequestError {
-    // What is no trap of the guest's own start is something that the system or the pool did not have.
-    if error.is::<wasmtime::Trap>() || error.is::<wasmtime_wasi::I32Exit>() {
+    if is_guests_own(&error) {
         RequestError::Trap(error)
     } else {
         RequestError::InstanceLimit(error)

@@ -98,10 +98,9 @@ impl Front {
                 let error = ending.result.err().unwrap_or(RequestError::NoResponse);
                 return Poll::Ready(Err(error));
             }
-            match (deadline.poll_expired(cx), wall) {
-                (Poll::Ready(()), Some(wall)) => Poll::Ready(Err(RequestError::Deadline(wall))),
-                _ => Poll::Pending,
-            }
+            deadline
+                .poll_expired(cx)
+                .map(|wall| Err(RequestError::Deadline(wall)))
         })
         .await?;
         match head {

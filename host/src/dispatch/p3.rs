@@ -7,7 +7,7 @@ mod worker;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
@@ -17,7 +17,7 @@ use wasmtime_wasi_http::handler::{
 };
 use wasmtime_wasi_http::p3::bindings::http::types::ErrorCode;
 
-use self::worker::{Factory, Shared};
+use self::worker::{Factory, Shared, lock};
 use super::body::{BodyLimits, GuestBody, Producer};
 use super::{Admitted, GuestRequest, code};
 use crate::error::RequestError;
@@ -55,18 +55,16 @@ impl Front {
         request: GuestRequest,
         upload: Option<Arc<Upload>>,
     ) -> Result<Response<GuestBody>, RequestError> {
-        let wall = self.guest.limits.wall;
-        let mut deadline = Deadline::new(wall, upload);
+        let mut deadline = Deadline::new(self.guest.limits.wall, upload);
         let awaited = Awaited(Exchange::new(admitted));
         let mut answer = pin!(self.handler.handle(Arc::clone(&awaited.0), request));
         let answer = poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                 return Poll::Ready(answer.map_err(request_error));
             }
-            match (deadline.poll_expired(cx), wall) {
-                (Poll::Ready(()), Some(wall)) => Poll::Ready(Err(RequestError::Deadline(wall))),
-                _ => Poll::Pending,
-            }
+            deadline
+                .poll_expired(cx)
+                .map(|wall| Err(RequestError::Deadline(wall)))
         })
         .await;
         match answer {
@@ -101,7 +99,7 @@ fn request_error(error: wasmtime::Error) -> RequestError {
         Ok(failed) if failed.error.is::<OverloadedError>() => RequestError::Overloaded,
         Ok(failed) => {
             let text = wasmtime::format_err!("{:#}", failed.error);
-            if failed.error.is::<wasmtime::Trap>() || failed.error.is::<wasmtime_wasi::I32Exit>() {
+            if super::is_guests_own(&failed.error) {
                 RequestError::Trap(text)
             } else {
                 RequestError::InstanceLimit(text)
@@ -160,10 +158,7 @@ impl Exchange {
         if flag == BROKEN {
             self.broken.wake();
         } else {
-            self.tag
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            lock(&self.tag).take();
             self.vanished.wake();
             if let Some(worker) = self.worker.get() {
                 worker.changed();

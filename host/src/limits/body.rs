@@ -94,10 +94,11 @@ where
         this.idle.touch();
         if let Some(upload) = &this.upload {
             upload.end_wait();
-            let last = frame.is_none()
-                || frame
-                    .as_ref()
-                    .is_some_and(|f| matches!(f, Ok(f) if f.is_trailers()));
+            let last = match &frame {
+                None => true,
+                Some(Ok(frame)) => frame.is_trailers(),
+                Some(Err(_)) => false,
+            };
             if last || this.inner.is_end_stream() {
                 upload.set_ended();
             }

@@ -121,8 +121,8 @@ impl Deadline {
         }
     }
 
-    /// Ready when the wall time, less the upload's waits, is over.
-    pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready, with the wall time, when that is over, less the upload's waits.
+    pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
         let Some(wall) = self.wall else {
             return Poll::Pending;
         };
@@ -137,7 +137,7 @@ impl Deadline {
                 return Poll::Pending;
             }
             if Instant::now() >= end {
-                return Poll::Ready(());
+                return Poll::Ready(wall);
             }
             // The client's upload took some of the time: wait for the rest.
             sleep.as_mut().reset(end);
@@ -167,8 +167,8 @@ impl IdleTimer {
         self.armed = false;
     }
 
-    /// Ready when nothing happened for the whole limit.
-    pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready, with the limit, when nothing happened for so long.
+    pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
         let Some(limit) = self.limit else {
             return Poll::Pending;
         };
@@ -181,7 +181,7 @@ impl IdleTimer {
             }
         }
         match &mut self.sleep {
-            Some(sleep) => sleep.as_mut().poll(cx),
+            Some(sleep) => sleep.as_mut().poll(cx).map(|()| limit),
             None => Poll::Pending,
         }
     }

@@ -29,7 +29,7 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
 enum Phase {
     /// The first byte of its life.
     Fresh,
-    /// The rest of a request head.
+    /// The rest of a request head. HTTP/2 has no such phase.
     Head,
     /// A guest, or the end of a request's body.
     Busy,
@@ -309,7 +309,6 @@ impl Connection {
         let progress = self.progress();
         let limit = match progress.phase {
             Phase::Fresh => self.limits.head,
-            Phase::Head if progress.http2 => self.limits.keep_alive,
             Phase::Head => self.limits.head,
             Phase::Busy => None,
             Phase::Idle => self.limits.keep_alive,
@@ -366,7 +365,7 @@ impl Connection {
     /// Tells a client that is slow with its head why it is cut off.
     pub(super) fn answer_timeout(&self) {
         let progress = self.progress();
-        if progress.phase == Phase::Head && !progress.http2 && !progress.unflushed {
+        if progress.phase == Phase::Head && !progress.unflushed {
             let _ = self.stream.try_write(TIMEOUT_ANSWER);
         }
     }

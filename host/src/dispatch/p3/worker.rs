@@ -104,17 +104,18 @@ impl Shared {
     }
 
     fn live(&self) -> Vec<Arc<Exchange>> {
-        let mut exchanges = lock(&self.exchanges);
-        exchanges.retain(|weak| weak.upgrade().is_some_and(|exchange| exchange.is_live()));
-        exchanges.iter().filter_map(Weak::upgrade).collect()
+        self.live_ones().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// How many responses of this worker somebody waits for.
     fn live_count(&self) -> usize {
-        let exchanges = lock(&self.exchanges);
-        let alive =
-            |weak: &&Weak<Exchange>| weak.upgrade().is_some_and(|exchange| exchange.is_live());
-        exchanges.iter().filter(alive).count()
+        self.live_ones().len()
+    }
+
+    fn live_ones(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Exchange>>> {
+        let mut exchanges = lock(&self.exchanges);
+        exchanges.retain(|weak| weak.upgrade().is_some_and(|exchange| exchange.is_live()));
+        exchanges
     }
 
     fn has_orphans(&self) -> bool {
@@ -133,7 +134,7 @@ impl Shared {
         loop {
             let mut changed = std::pin::pin!(self.notify.notified());
             changed.as_mut().enable();
-            if self.live().is_empty() {
+            if self.live_count() == 0 {
                 return;
             }
             changed.await;
@@ -141,7 +142,7 @@ impl Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -281,7 +282,7 @@ impl Life {
         if self.working.is_none() {
             self.working = Some(self.tasks.token());
         }
-        if !self.shared.live().is_empty() {
+        if self.shared.live_count() > 0 {
             self.unattended_since = None;
             return Poll::Pending;
         }
