@@ -1,6 +1,6 @@
 # The only task runner. `make help` lists what it does.
 .DEFAULT_GOAL := help
-.PHONY: help run test guests guest-big build setup lint fmt clean
+.PHONY: help run test guests guest-big build setup lint fmt clean bench-peers bench bench-full
 
 # make run PORT=9090 GUEST=hello-p3, or GUEST=path/to/any.wasm, ARGS="--access-log"
 PORT ?= 8080
@@ -9,6 +9,7 @@ ARGS ?=
 
 WASM := guest/target/wasm32-wasip2/release
 HOST := target/release/cloudgo-host
+BENCH := target/release/cloudgo-bench
 # A name of guest/examples or guest/fixtures, or a path to a component.
 GUEST_FILE = $(if $(findstring /,$(GUEST))$(findstring .,$(GUEST)),$(GUEST),$(WASM)/$(subst -,_,$(GUEST)).wasm)
 
@@ -32,6 +33,17 @@ guest-big: setup ## build the 10 MB guest for measuring start-up, which takes a 
 
 build: setup ## build the host, optimised
 	cargo build --release
+
+bench-peers: setup ## build what the host is compared with, some of it from Debian: 10 to 25 minutes at first
+	bench/peers/build
+
+bench: guests build ## compare the host with its peers, about 5 minutes: bench/results/REPORT.md
+	cargo build --release -p cloudgo-bench
+	$(BENCH) compare --quick
+
+bench-full: guests build ## compare in every scenario, with more rounds: about an hour
+	cargo build --release -p cloudgo-bench
+	$(BENCH) compare
 
 setup: ## install what is missing: the wasm target, and on Debian a C compiler
 	@.ci/setup

@@ -10,11 +10,10 @@ use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::dispatch::{Admitted, GuestBody, Target};
+use crate::dispatch::{Admitted, GuestBody, IncomingRequest, Target};
 use crate::error::RequestError;
 use crate::guest::registry::Registry;
 use crate::limits::admission::Admission;
-use crate::limits::body::LimitedBody;
 use crate::respond;
 use crate::task::Tasks;
 use crate::telemetry::access_log::{Access, Line};
@@ -45,7 +44,7 @@ impl Handler {
     pub(crate) async fn handle<B>(
         &self,
         conn: ConnInfo,
-        checked: Result<Request<LimitedBody<B>>, (RequestError, Request<()>)>,
+        checked: Result<IncomingRequest<B>, (RequestError, IncomingRequest<B>)>,
     ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -74,7 +73,7 @@ impl Handler {
         };
         if let Some(access) = access {
             let line = Line::new(access, response.status());
-            response.body_mut().line = Some(line);
+            response.body_mut().line = Some(Box::new(line));
         }
         response
     }
@@ -82,7 +81,7 @@ impl Handler {
     async fn serve<B>(
         &self,
         id: RequestId,
-        request: Request<LimitedBody<B>>,
+        request: IncomingRequest<B>,
     ) -> Result<Response<GuestBody>, RequestError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -137,7 +136,8 @@ fn log_failure(id: RequestId, error: &RequestError) {
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     content: Content,
-    line: Option<Line>,
+    /// In a box, since a response is moved many times and few hosts log every one.
+    line: Option<Box<Line>>,
 }
 
 #[derive(Debug)]

@@ -7,16 +7,18 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreLimits, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+use wasmtime_wasi_io::IoView;
 
 use super::outbound_http::Hooks;
 use crate::config::GuestLimits;
 use crate::limits::memory;
-use crate::telemetry::guest_log::{GuestLog, LogTag};
+use crate::telemetry::guest_log::GuestLog;
 
 /// The data of a store.
 pub(crate) struct State {
     table: ResourceTable,
-    wasi: WasiCtx,
+    /// Made when the guest first calls what needs it: most that only answer requests never do.
+    wasi: Option<WasiCtx>,
     http: WasiHttpCtx,
     hooks: Hooks,
     limits: StoreLimits,
@@ -28,14 +30,13 @@ impl State {
     pub(crate) fn new(guest: Arc<str>, limits: &GuestLimits) -> Self {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
-        let log = GuestLog::new(LogTag::new(guest, instance));
         Self {
             table: ResourceTable::new(),
-            wasi: super::wasi::instance(&log),
+            wasi: None,
             http: WasiHttpCtx::new(),
             hooks: Hooks,
             limits: memory::store_limits(limits),
-            log,
+            log: GuestLog::new(guest, instance),
         }
     }
 
@@ -59,11 +60,6 @@ impl State {
     pub(crate) fn log(&self) -> &GuestLog {
         &self.log
     }
-
-    /// The host's side of the guest's resources.
-    pub(crate) fn table(&mut self) -> &mut ResourceTable {
-        &mut self.table
-    }
 }
 
 impl std::fmt::Debug for State {
@@ -74,10 +70,18 @@ impl std::fmt::Debug for State {
     }
 }
 
+impl IoView for State {
+    fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+}
+
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView {
-            ctx: &mut self.wasi,
+            ctx: self
+                .wasi
+                .get_or_insert_with(|| super::wasi::instance(&self.log)),
             table: &mut self.table,
         }
     }

@@ -10,6 +10,11 @@ use crate::telemetry::guest_log::{GuestLog, Stream};
 
 pub(super) fn link(linker: &mut Linker<State>, wasi: Wasi) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    // The same again for `wasi:io`, which needs only the table: through `WasiView`, a guest's first write to
+    // its response would make a whole context with four random generators.
+    linker.allow_shadowing(true);
+    wasmtime_wasi_io::add_to_linker_async(linker)?;
+    linker.allow_shadowing(false);
     if wasi == Wasi::P3 {
         wasmtime_wasi::p3::add_to_linker(linker)?;
     }

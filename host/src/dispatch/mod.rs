@@ -10,9 +10,9 @@ mod p3;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, Request, Response};
 use http_body::Body;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Empty};
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, WasiBody};
 
 pub(crate) use body::{BrokenBody, GuestBody};
@@ -44,6 +44,9 @@ impl Admitted {
     }
 }
 
+/// A request as a front hands it over, with the absolute URI that guests see.
+pub(crate) type IncomingRequest<B> = Box<Request<LimitedBody<B>>>;
+
 /// A guest with the means to call it.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -73,7 +76,7 @@ impl Target {
     pub(crate) async fn call<B>(
         &self,
         admitted: Admitted,
-        mut request: Request<LimitedBody<B>>,
+        mut request: IncomingRequest<B>,
     ) -> Result<Response<GuestBody>, RequestError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -84,7 +87,6 @@ impl Target {
             .limit(self.guest.limits.body)
             .map_err(fault_error)?;
         let upload = request.body().upload();
-        let mut request = request.map(|body| body.map_err(wasi_error).boxed_unsync());
         hide_connection_headers(request.headers_mut());
         let answer = match &self.front {
             Front::P2(front) => front.call(admitted, request, upload.clone()).await,
@@ -103,12 +105,17 @@ impl Target {
 /// Removes the headers that wasi:http hides from guests. wasmtime would do it as well, but by a removal that
 /// moves the last header to the place of the removed one.
 fn hide_connection_headers(headers: &mut HeaderMap) {
+    // A constant would be made anew for each header.
+    static FORBIDDEN: [HeaderName; 9] = DEFAULT_FORBIDDEN_HEADERS;
+    if !headers.keys().any(|name| FORBIDDEN.contains(name)) {
+        return;
+    }
     let mut kept = HeaderMap::with_capacity(headers.len());
     let mut keep = None;
     // Only the first value of a name comes with its name.
     for (name, value) in headers.drain() {
         if let Some(name) = name {
-            keep = (!DEFAULT_FORBIDDEN_HEADERS.contains(&name)).then_some(name);
+            keep = (!FORBIDDEN.contains(&name)).then_some(name);
         }
         if let Some(name) = &keep {
             kept.append(name, value);
@@ -176,4 +183,18 @@ fn start_error(error: wasmtime::Error) -> RequestError {
     }
 }
 
-type GuestRequest = Request<WasiBody>;
+/// The same request as one that the guest's host functions take.
+fn guest_request<B>(request: Request<LimitedBody<B>>) -> Request<WasiBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::fmt::Display,
+{
+    request.map(|body| {
+        if body.is_end_stream() {
+            // Has no size, so the box is no allocation.
+            Empty::new().map_err(|never| match never {}).boxed_unsync()
+        } else {
+            body.map_err(wasi_error).boxed_unsync()
+        }
+    })
+}

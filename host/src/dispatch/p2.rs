@@ -6,22 +6,25 @@ mod idle;
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Response;
-use tokio::sync::oneshot;
+use http_body::Body;
+use http_body_util::{BodyExt, Empty};
 use wasmtime::Store;
 use wasmtime_wasi::I32Exit;
-use wasmtime_wasi_http::WasiHttpView;
 use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme};
 use wasmtime_wasi_http::p2::bindings::{Proxy, ProxyPre};
 use wasmtime_wasi_http::p2::body::{HostOutgoingBody, HyperOutgoingBody};
+use wasmtime_wasi_http::{Error, WasiHttpView};
+use wasmtime_wasi_io::IoView;
 
 use self::idle::{IdleInstances, Instance};
 use super::body::{BodyLimits, GuestBody, Producer};
-use super::{Admitted, GuestRequest, code};
+use super::{Admitted, IncomingRequest, code};
 use crate::capability::State;
 use crate::component::Ready;
 use crate::error::RequestError;
@@ -41,6 +44,14 @@ pub(super) struct Front {
 /// What the guest hands to `response-outparam.set`.
 type Head = Result<Response<HyperOutgoingBody>, ErrorCode>;
 
+/// Where the head is put. Looked at after each poll of the guest, so it wakes nobody; a channel's end would be
+/// polled with what is left of tokio's budget for the task, and with none left it would look empty.
+type HeadSlot = Arc<Mutex<Option<Head>>>;
+
+fn lock(slot: &Mutex<Option<Head>>) -> MutexGuard<'_, Option<Head>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How a call ended.
 #[derive(Debug)]
 struct Ending {
@@ -58,23 +69,26 @@ impl Front {
     }
 
     /// Runs the guest until its response head is there.
-    pub(super) async fn call(
+    pub(super) async fn call<B>(
         &self,
         admitted: Admitted,
-        request: GuestRequest,
+        request: IncomingRequest<B>,
         upload: Option<Arc<Upload>>,
-    ) -> Result<Response<GuestBody>, RequestError> {
+    ) -> Result<Response<GuestBody>, RequestError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: std::fmt::Display,
+    {
         let wall = self.guest.limits.wall;
         let id = admitted.id;
         let mut deadline = Deadline::new(wall, upload);
-        let (sender, receiver) = oneshot::channel();
-        let mut receiver = Some(receiver);
+        let slot = HeadSlot::default();
         let call: Call = Box::pin(run(
             Arc::clone(&self.guest),
             Arc::clone(&self.idle),
             admitted,
             request,
-            sender,
+            Arc::clone(&slot),
         ));
         let mut running = Running {
             call: Some(call),
@@ -88,11 +102,8 @@ impl Front {
         };
         let head: Head = poll_fn(|cx| {
             running.poll_progress(cx);
-            match receiver.as_mut().map(|head| Pin::new(head).poll(cx)) {
-                Some(Poll::Ready(Ok(head))) => return Poll::Ready(Ok(head)),
-                // The guest has dropped its outparam, and may go on for as long as it has time.
-                Some(Poll::Ready(Err(_dropped))) => receiver = None,
-                Some(Poll::Pending) | None => {}
+            if let Some(head) = lock(&slot).take() {
+                return Poll::Ready(Ok(head));
             }
             if let Some(ending) = running.ending.take() {
                 let error = ending.result.err().unwrap_or(RequestError::NoResponse);
@@ -207,13 +218,17 @@ impl Running {
 }
 
 /// One call from an instance to its end. Whoever drops this cancels the guest.
-async fn run(
+async fn run<B>(
     guest: Arc<Guest>,
     idle: Arc<IdleInstances>,
     admitted: Admitted,
-    request: GuestRequest,
-    sender: oneshot::Sender<Head>,
-) -> Ending {
+    request: IncomingRequest<B>,
+    slot: HeadSlot,
+) -> Ending
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::fmt::Display,
+{
     let failed = |error| Ending {
         result: Err(error),
         body_leaked: false,
@@ -226,7 +241,7 @@ async fn run(
         },
     };
     let tagged = instance.store.data().log().tag(admitted.id);
-    let result = invoke(&mut instance, request, sender).await;
+    let result = invoke(&mut instance, request, slot).await;
     let body_leaked = has_open_body(&mut instance.store);
     let result = result.map_err(|error| match error.downcast_ref::<I32Exit>() {
         Some(I32Exit(status)) => RequestError::Exit(*status),
@@ -264,19 +279,31 @@ fn pre(guest: &Guest) -> Result<&ProxyPre<State>, RequestError> {
     }
 }
 
-async fn invoke(
+async fn invoke<B>(
     instance: &mut Instance,
-    request: GuestRequest,
-    sender: oneshot::Sender<Head>,
-) -> wasmtime::Result<()> {
+    request: IncomingRequest<B>,
+    slot: HeadSlot,
+) -> wasmtime::Result<()>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::fmt::Display,
+{
     let scheme = match request.uri().scheme() {
         Some(scheme) if *scheme == http::uri::Scheme::HTTPS => Scheme::Https,
         _ => Scheme::Http,
     };
     let Instance { store, proxy, .. } = instance;
     let mut http = store.data_mut().http();
-    let request = http.new_incoming_request(scheme, request)?;
-    let outparam = http.new_response_outparam(sender)?;
+    let request = if request.body().is_end_stream() {
+        let empty = request.map(|_empty| Empty::new().map_err(|never| -> Error { match never {} }));
+        http.new_incoming_request(scheme, empty)?
+    } else {
+        let request = request.map(|body| body.map_err(super::wasi_error));
+        http.new_incoming_request(scheme, request)?
+    };
+    let outparam = http.new_response_outparam_from_callback(move |head| {
+        *lock(&slot) = Some(head);
+    })?;
     handle(proxy, store, request, outparam).await
 }
 

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use http::Response;
+use http_body::Body;
 use wasmtime_wasi_http::handler::{
     ExpirationError, InstantiationError, ProxyHandler, TrapOrPanicError,
 };
@@ -19,7 +21,7 @@ use wasmtime_wasi_http::p3::bindings::http::types::ErrorCode;
 
 use self::worker::{Factory, Shared, lock};
 use super::body::{BodyLimits, GuestBody, Producer};
-use super::{Admitted, GuestRequest, code};
+use super::{Admitted, IncomingRequest, code};
 use crate::error::RequestError;
 use crate::guest::Guest;
 use crate::limits::admission::Overloaded;
@@ -49,15 +51,22 @@ impl Front {
     }
 
     /// Hands the request to a worker and waits for the response head.
-    pub(super) async fn call(
+    pub(super) async fn call<B>(
         &self,
         admitted: Admitted,
-        request: GuestRequest,
+        request: IncomingRequest<B>,
         upload: Option<Arc<Upload>>,
-    ) -> Result<Response<GuestBody>, RequestError> {
+    ) -> Result<Response<GuestBody>, RequestError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: std::fmt::Display,
+    {
         let mut deadline = Deadline::new(self.guest.limits.wall, upload);
         let awaited = Awaited(Exchange::new(admitted));
-        let mut answer = pin!(self.handler.handle(Arc::clone(&awaited.0), request));
+        let mut answer = pin!(
+            self.handler
+                .handle(Arc::clone(&awaited.0), super::guest_request(*request))
+        );
         let answer = poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                 return Poll::Ready(answer.map_err(request_error));

@@ -15,6 +15,20 @@ pub(super) fn make_absolute<B>(
     local: SocketAddr,
 ) -> Result<(), &'static str> {
     let host = host(request.headers())?;
+    if let Some(Some(authority)) = &host
+        && request.uri().authority().is_none()
+        && request.uri().scheme().is_none()
+        && request.uri().path_and_query().is_some()
+        && request.method() != Method::CONNECT
+    {
+        // Nearly every request; nothing of this can fail, so the target may be taken apart in place.
+        let mut target = std::mem::take(request.uri_mut()).into_parts();
+        target.scheme = Some(Scheme::HTTP);
+        target.authority = Some(authority.clone());
+        *request.uri_mut() =
+            Uri::from_parts(target).map_err(|_invalid| "the request target is invalid")?;
+        return Ok(());
+    }
     // A refused request keeps its target, for the log.
     let mut target = request.uri().clone().into_parts();
     if target.authority.is_some() && target.scheme.is_none() && request.method() != Method::CONNECT

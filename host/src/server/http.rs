@@ -71,7 +71,7 @@ impl HttpFront {
         mut drain: watch::Receiver<bool>,
     ) {
         let connection = Connection::new(stream, &self.config);
-        let io = TokioIo::new(Socket(Arc::clone(&connection)));
+        let io = TokioIo::new(Socket::new(Arc::clone(&connection)));
         let service = {
             let front = self.clone();
             let connection = Arc::clone(&connection);
@@ -116,22 +116,17 @@ impl HttpFront {
         mut request: Request<Incoming>,
     ) -> Result<Response<StreamedBody>, Vanished> {
         let version = request.version();
-        let checked = match authority::make_absolute(&mut request, info.local) {
-            Ok(()) => {
-                let body_idle = self.config.body_idle;
-                Ok(request.map(|body| LimitedBody::new(body, body_idle)))
-            }
-            Err(reason) => {
-                let (head, _body) = request.into_parts();
-                Err((
-                    RequestError::BadRequest(reason),
-                    Request::from_parts(head, ()),
-                ))
-            }
-        };
-        let upload = match &checked {
-            Ok(request) => request.body().upload(),
+        let valid = authority::make_absolute(&mut request, info.local);
+        // In a box from here on: each future on the way would have room for two copies of it, and all of that
+        // is moved with every request.
+        let request = Box::new(request.map(|body| LimitedBody::new(body, self.config.body_idle)));
+        let upload = match valid {
+            Ok(()) => request.body().upload(),
             Err(_) => None,
+        };
+        let checked = match valid {
+            Ok(()) => Ok(request),
+            Err(reason) => Err((RequestError::BadRequest(reason), request)),
         };
         let mut answer = pin!(self.handler.handle(info, checked));
         let mut vanished = pin!(connection.vanished(version == Version::HTTP_11));

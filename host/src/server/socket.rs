@@ -12,10 +12,24 @@ use super::connection::Connection;
 
 /// The byte stream of a connection.
 #[derive(Debug)]
-pub(super) struct Socket(pub(super) Arc<Connection>);
+pub(super) struct Socket {
+    connection: Arc<Connection>,
+    /// What the next read takes at most. The buffer is zeroed before, which costs more than reading a small
+    /// request does: it grows only while the client fills it.
+    chunk: usize,
+}
 
-/// What one read takes at most; the buffer is zeroed before, so more would cost more than it saves.
-const READ_CHUNK: usize = 64 * 1024;
+const SMALLEST_CHUNK: usize = 1024;
+const LARGEST_CHUNK: usize = 64 * 1024;
+
+impl Socket {
+    pub(super) fn new(connection: Arc<Connection>) -> Self {
+        Self {
+            connection,
+            chunk: SMALLEST_CHUNK,
+        }
+    }
+}
 
 impl AsyncRead for Socket {
     fn poll_read(
@@ -23,8 +37,9 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let connection = &self.0;
-        let space = buf.initialize_unfilled_to(buf.remaining().min(READ_CHUNK));
+        let Self { connection, chunk } = self.get_mut();
+        ready!(connection.stream().poll_read_ready(cx))?;
+        let space = buf.initialize_unfilled_to(buf.remaining().min(*chunk));
         loop {
             ready!(connection.stream().poll_read_ready(cx))?;
             let mut count = 0;
@@ -47,6 +62,11 @@ impl AsyncRead for Socket {
                     return Poll::Ready(Err(error));
                 }
                 Ok(()) | Err(_) => {
+                    *chunk = if count == space.len() {
+                        (*chunk * 4).min(LARGEST_CHUNK)
+                    } else {
+                        SMALLEST_CHUNK.max(count.next_power_of_two())
+                    };
                     connection.saw_bytes(space.get(..count).unwrap_or_default());
                     buf.advance(count);
                     return Poll::Ready(Ok(()));
@@ -62,7 +82,7 @@ impl Socket {
         cx: &mut Context<'_>,
         attempt: impl Fn(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let connection = &self.0;
+        let connection = &self.connection;
         let written = loop {
             match connection.stream().poll_write_ready(cx) {
                 Poll::Pending => break Poll::Pending,
@@ -101,12 +121,13 @@ impl AsyncWrite for Socket {
 
     /// The HTTP library flushes when its own buffer is empty; TCP has none to flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.saw_flush();
+        self.connection.saw_flush();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shutdown = rustix::net::shutdown(self.0.stream(), rustix::net::Shutdown::Write);
+        let shutdown =
+            rustix::net::shutdown(self.connection.stream(), rustix::net::Shutdown::Write);
         Poll::Ready(shutdown.map_err(io::Error::from))
     }
 }

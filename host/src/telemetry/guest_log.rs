@@ -2,10 +2,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -35,31 +36,85 @@ impl Stream {
     }
 }
 
-/// Whose output it is.
+/// The output of one instance. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct GuestLog(Arc<Output>);
+
 #[derive(Debug)]
-pub(crate) struct LogTag {
+struct Output {
     guest: Arc<str>,
     instance: u64,
-    requests: Mutex<Vec<RequestId>>,
+    /// Those that run in the instance now. Few instances serve more than one at a time.
+    requests: Mutex<SmallVec<[RequestId; 2]>>,
+    stdout: Mutex<Partial>,
+    stderr: Mutex<Partial>,
 }
 
-impl LogTag {
+/// What is left of a line that has not ended yet.
+type Partial = Vec<u8>;
+
+/// Marks a request as running inside an instance for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Tagged {
+    log: GuestLog,
+    request: RequestId,
+}
+
+impl Drop for Tagged {
+    fn drop(&mut self) {
+        let output = &self.log.0;
+        let alone = lock(&output.requests).len() == 1;
+        if alone {
+            // A line that the request has begun and not ended is still its own.
+            output.end_lines();
+        }
+        lock(&output.requests).retain(|request| *request != self.request);
+    }
+}
+
+impl GuestLog {
+    /// The log of the guest's instance with this number.
     pub(crate) fn new(guest: Arc<str>, instance: u64) -> Self {
-        Self {
+        Self(Arc::new(Output {
             guest,
             instance,
             requests: Mutex::default(),
+            stdout: Mutex::default(),
+            stderr: Mutex::default(),
+        }))
+    }
+
+    /// Lines that are written from now on belong to this request.
+    pub(crate) fn tag(&self, request: RequestId) -> Tagged {
+        lock(&self.0.requests).push(request);
+        Tagged {
+            log: self.clone(),
+            request,
         }
     }
 
-    fn requests(&self) -> std::sync::MutexGuard<'_, Vec<RequestId>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One of the two streams.
+    pub(crate) fn stream(&self, stream: Stream) -> LogStream {
+        LogStream(Arc::clone(&self.0), stream)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Output {
+    fn partial(&self, stream: Stream) -> MutexGuard<'_, Partial> {
+        lock(match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        })
     }
 
     fn emit(&self, stream: Stream, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line = line.strip_suffix('\r').unwrap_or(&line);
-        let requests = self.requests();
+        let requests = lock(&self.requests);
         // Several requests at once share an instance and its streams: then the instance's number must do.
         let request = match requests.as_slice() {
             [one] => Some(tracing::field::display(one)),
@@ -74,108 +129,34 @@ impl LogTag {
             "{line}"
         );
     }
-}
 
-/// The output of one instance. Clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct GuestLog {
-    tag: Arc<LogTag>,
-    stdout: LogStream,
-    stderr: LogStream,
-}
-
-/// Marks a request as running inside an instance for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Tagged {
-    log: GuestLog,
-    request: RequestId,
-}
-
-impl Drop for Tagged {
-    fn drop(&mut self) {
-        let alone = self.log.tag.requests().len() == 1;
-        if alone {
-            // A line that the request has begun and not ended is still its own.
-            self.log.stdout.0.end_line();
-            self.log.stderr.0.end_line();
-        }
-        self.log
-            .tag
-            .requests()
-            .retain(|request| *request != self.request);
-    }
-}
-
-impl GuestLog {
-    pub(crate) fn new(tag: LogTag) -> Self {
-        let tag = Arc::new(tag);
-        let stream = |stream| {
-            let tag = Arc::clone(&tag);
-            LogStream(Arc::new(Lines {
-                tag,
-                stream,
-                partial: Mutex::default(),
-            }))
-        };
-        Self {
-            stdout: stream(Stream::Stdout),
-            stderr: stream(Stream::Stderr),
-            tag,
-        }
-    }
-
-    /// Lines that are written from now on belong to this request.
-    pub(crate) fn tag(&self, request: RequestId) -> Tagged {
-        self.tag.requests().push(request);
-        Tagged {
-            log: self.clone(),
-            request,
-        }
-    }
-
-    /// One of the two streams.
-    pub(crate) fn stream(&self, stream: Stream) -> LogStream {
-        match stream {
-            Stream::Stdout => self.stdout.clone(),
-            Stream::Stderr => self.stderr.clone(),
-        }
-    }
-}
-
-/// What is left of a line that has not ended yet.
-#[derive(Debug)]
-struct Lines {
-    tag: Arc<LogTag>,
-    stream: Stream,
-    partial: Mutex<Vec<u8>>,
-}
-
-impl Lines {
-    fn write(&self, mut bytes: &[u8]) {
-        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write(&self, stream: Stream, mut bytes: &[u8]) {
+        let mut partial = self.partial(stream);
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end);
-            self.append(&mut partial, line);
-            self.tag.emit(self.stream, &partial);
+            self.append(stream, &mut partial, line);
+            self.emit(stream, &partial);
             partial.clear();
             bytes = rest.split_first().map_or(&[][..], |(_newline, rest)| rest);
         }
-        self.append(&mut partial, bytes);
+        self.append(stream, &mut partial, bytes);
     }
 
-    fn end_line(&self) {
-        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
-        if !partial.is_empty() {
-            self.tag.emit(self.stream, &partial);
-            partial.clear();
+    fn end_lines(&self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let mut partial = self.partial(stream);
+            if !partial.is_empty() {
+                self.emit(stream, &partial);
+                partial.clear();
+            }
         }
     }
 
-    fn append(&self, partial: &mut Vec<u8>, bytes: &[u8]) {
+    fn append(&self, stream: Stream, partial: &mut Partial, bytes: &[u8]) {
         partial.extend_from_slice(bytes);
         while partial.len() > LONGEST_LINE {
             let rest = partial.split_off(character_boundary(partial, LONGEST_LINE));
-            self.tag.emit(self.stream, partial);
+            self.emit(stream, partial);
             *partial = rest;
         }
     }
@@ -191,15 +172,15 @@ fn character_boundary(text: &[u8], end: usize) -> usize {
         .unwrap_or(end)
 }
 
-impl Drop for Lines {
+impl Drop for Output {
     fn drop(&mut self) {
-        self.end_line();
+        self.end_lines();
     }
 }
 
 /// A `wasi:cli` output stream that ends in the log. Clones write to the same line.
 #[derive(Clone, Debug)]
-pub(crate) struct LogStream(Arc<Lines>);
+pub(crate) struct LogStream(Arc<Output>, Stream);
 
 impl IsTerminal for LogStream {
     fn is_terminal(&self) -> bool {
@@ -223,7 +204,7 @@ impl AsyncWrite for LogStream {
         _: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.0.write(buf);
+        self.0.write(self.1, buf);
         Poll::Ready(Ok(buf.len()))
     }
 
@@ -238,7 +219,7 @@ impl AsyncWrite for LogStream {
 
 impl OutputStream for LogStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.0.write(&bytes);
+        self.0.write(self.1, &bytes);
         Ok(())
     }
 
