@@ -1,6 +1,10 @@
 //! The example guests, which must answer the same bytes from WASI 0.2 and 0.3.
 
-use crate::support::{Http, TestHost, Wasi, request};
+use std::io::Write;
+
+use tokio::io::AsyncReadExt;
+
+use crate::support::{Http, TestHost, Wasi, request, spawn};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -101,6 +105,47 @@ async fn both_versions_look_the_same_on_the_wire() {
             assert_eq!(one, other, "{asked}");
         }
     }
+}
+
+/// A burst of new connections uses up what tokio lets the accept loop do at once, and a task that it starts
+/// then may begin with nothing left: its channels would look empty to it.
+async fn bursts_of_new_connections_are_all_answered(wasi: Wasi) {
+    let host = TestHost::guest(wasi.hello()).start().await;
+    // One of them leaves just so much that the request is still read.
+    for size in 30..90 {
+        let address = host.addr();
+        // Nothing is awaited in it, so that the host finds all of them at once, with their requests.
+        let burst = spawn(async move {
+            let connect = |_| {
+                let mut client = std::net::TcpStream::connect(address).unwrap();
+                let asked = b"GET /hello/your HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+                client.write_all(asked).unwrap();
+                client.set_nonblocking(true).unwrap();
+                tokio::net::TcpStream::from_std(client).unwrap()
+            };
+            (0..size).map(connect).collect::<Vec<_>>()
+        });
+        for mut client in burst.await.unwrap() {
+            let mut got = String::new();
+            client.read_to_string(&mut got).await.unwrap();
+            assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
+            assert!(got.ends_with("{\"Test\":\"Hello your\"}\n"), "{got}");
+        }
+    }
+}
+
+/// With one thread for all tasks, the host does not run before a burst is there as a whole.
+#[test]
+fn bursts_on_one_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        bursts_of_new_connections_are_all_answered(Wasi::P2).await;
+        bursts_of_new_connections_are_all_answered(Wasi::P3).await;
+    });
 }
 
 matrix! {
