@@ -1,6 +1,6 @@
 # The only task runner. `make help` lists what it does.
 .DEFAULT_GOAL := help
-.PHONY: help run test guests guest-big build setup lint fmt clean bench-peers bench bench-full
+.PHONY: help run test guests guest-big build setup lint fmt clean bench-peers bench bench-full bench-guard
 
 # make run PORT=9090 GUEST=hello-p3, or GUEST=path/to/any.wasm, ARGS="--access-log"
 PORT ?= 8080
@@ -14,7 +14,7 @@ BENCH := target/release/cloudgo-bench
 GUEST_FILE = $(if $(findstring /,$(GUEST))$(findstring .,$(GUEST)),$(GUEST),$(WASM)/$(subst -,_,$(GUEST)).wasm)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run PORT=9090 GUEST=hello-p3 ARGS=\"--access-log\"   GUEST is a name or the path of a .wasm file"
 
@@ -36,6 +36,10 @@ build: setup ## build the host, optimised
 
 bench-peers: setup ## build what the host is compared with, some of it from Debian: 10 to 25 minutes at first
 	bench/peers/build
+
+# make bench-guard STORE=1 stores what is measured as the new limit.
+bench-guard: guests ## compare what one request allocates with what is stored
+	$(if $(STORE),BENCH_GUARD_STORE=1 )cargo test --quiet -p cloudgo-bench --test guard -- --nocapture
 
 bench: guests build ## compare the host with its peers, about 5 minutes: bench/results/REPORT.md
 	cargo build --release -p cloudgo-bench
