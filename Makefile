@@ -55,6 +55,7 @@ setup: ## install what is missing: the wasm target, and on Debian a C compiler
 lint: setup ## check formatting, lints, layers and documentation
 	cargo fmt --check
 	cd guest && cargo fmt --check
+	cd bench/peers/native && cargo fmt --check
 	.ci/layers
 	cargo clippy --workspace --all-targets -- -D warnings
 	cd guest && cargo clippy --quiet --release --target wasm32-wasip2 --workspace -- -D warnings
