@@ -198,10 +198,8 @@ impl Args {
             command.push_str(&format!(" --rounds {rounds}"));
         }
         if let Some(duration) = self.duration {
-            command.push_str(&format!(
-                " --duration {}",
-                humantime::format_duration(duration)
-            ));
+            // Without a space, so that it can be copied to a shell.
+            command.push_str(&format!(" --duration {}ms", duration.as_millis()));
         }
         command
     }
