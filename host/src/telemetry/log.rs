@@ -8,6 +8,10 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuar
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+/// Lines that wait for the writing thread. The queue's places are all made at the start: the default of 128 000
+/// takes 5 MiB and a millisecond of it.
+const QUEUE: usize = 16_384;
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -47,6 +51,7 @@ pub fn install(filter: &str, format: LogFormat) -> Result<Log, String> {
     // A full queue drops lines rather than stopping requests.
     let (writer, guard): (NonBlocking, WorkerGuard) = NonBlockingBuilder::default()
         .lossy(true)
+        .buffered_lines_limit(QUEUE)
         .thread_name("log")
         .finish(gate.clone());
     let builder = tracing_subscriber::fmt()
